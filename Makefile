@@ -56,6 +56,7 @@ bench: .venv/.dev ## compare with the peers, side by side (SIZE=small|medium|lar
 	$(PY) -m benches --size $(SIZE) $(ARGS)
 	$(PY) -m benches.commits
 	$(PY) -m benches.compaction
+	$(SPARK) $(PY) -m benches.spark
 
 bench-row-ids: ## look-ups by stable row id: the index alone, then beside pylance
 	cargo bench --locked --quiet -p esker-table --bench row_ids

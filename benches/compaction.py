@@ -1,7 +1,8 @@
 """Compaction beside pylance: `python -m benches.compaction`.
 
 Each measurement runs in a process of its own, the libraries in turns: seconds from the open table to the committed
-version and the growth of the process's peak memory, medians of three. Both leave files to the operating system
+version, what the process used of all processors (`processors` is the ratio of that), and the growth of its peak memory,
+medians of three. Both leave files to the operating system
 (`durable=False`), as pylance always does. Ratios are pylance / esker; the share is of written bytes that were copied
 as whole pages.
 
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import shutil
 import statistics
 import subprocess
@@ -134,7 +136,8 @@ LIBRARIES: dict[str, Callable[[str], float]] = {"esker": with_esker, "pylance": 
 
 
 def child(library: str, path: str) -> None:
-    """Compacts and prints seconds, growth of the peak memory in megabytes, live rows, and the share of copied bytes."""
+    """Compacts and prints seconds, growth of the peak memory in megabytes, live rows, the share of copied bytes, and
+    seconds of processors."""
     import lance
     import psutil
 
@@ -154,19 +157,25 @@ def child(library: str, path: str) -> None:
 
     watching = threading.Thread(target=watch)
     watching.start()
-    start = time.perf_counter()
+    start, worked = time.perf_counter(), processor_seconds()
     share = LIBRARIES[library](path)
-    seconds = time.perf_counter() - start
+    seconds, worked = time.perf_counter() - start, processor_seconds() - worked
     done.set()
     watching.join()
     dataset = lance.dataset(path)
     if len(dataset.get_fragments()) != 1:
         raise SystemExit(f"{library}: expected one fragment, found {len(dataset.get_fragments())}")
-    print(json.dumps([seconds, max(peak[0] - before, 0) / 1e6, dataset.count_rows(), share]))
+    print(json.dumps([seconds, max(peak[0] - before, 0) / 1e6, dataset.count_rows(), share, worked]))
+
+
+def processor_seconds() -> float:
+    """What this process has used of all processors so far."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
 
 
 def measure(table: str, shape: str, scale: int, scratch: str | None) -> dict[str, list[float]]:
-    """Medians of each library: seconds, megabytes, rows, share."""
+    """Medians of each library: seconds, megabytes, rows, share, seconds of processors."""
     samples: dict[str, list[list[float]]] = {library: [] for library in LIBRARIES}
     with tempfile.TemporaryDirectory(prefix="esker-compaction-", dir=scratch) as folder:
         rows = make(table, shape, f"{folder}/made", scale)
@@ -183,7 +192,7 @@ def measure(table: str, shape: str, scale: int, scratch: str | None) -> dict[str
         raise SystemExit(f"rows differ: {samples}, expected {rows}")
     medians = {}
     for library, found in samples.items():
-        medians[library] = [statistics.median(sample[place] for sample in found) for place in range(4)]
+        medians[library] = [statistics.median(sample[place] for sample in found) for place in range(5)]
     return medians
 
 
@@ -199,14 +208,20 @@ def main(arguments: list[str] | None = None) -> int:
     if options.child:
         child(*options.child)
         return 0
-    print("| table | shape | esker | pylance | pylance / esker | esker, memory | pylance, memory | copied |")
-    print("|---|---|---|---|---|---|---|---|")
+    print(
+        "| table | shape | esker | pylance | pylance / esker | processors | esker, memory | pylance, memory | copied |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
     for table in options.tables:
         for shape in options.shapes:
             found = measure(table, shape, options.scale, options.scratch)
-            (ours, our_peak, _, share), (theirs, their_peak, _, _) = found["esker"], found["pylance"]
+            (ours, our_peak, _, share, our_work), (theirs, their_peak, _, _, their_work) = (
+                found["esker"],
+                found["pylance"],
+            )
             print(
                 f"| {table} | {shape} | {ours:.3f} s | {theirs:.3f} s | {theirs / ours:.2f} "
+                f"| {their_work / our_work:.2f} "
                 f"| {our_peak:.0f} MB | {their_peak:.0f} MB | {share:.0%} |",
                 flush=True,
             )

@@ -1,15 +1,19 @@
-"""The inputs: five tables, made from a seed, so that two runs with the same arguments compare the same bytes."""
+"""The inputs: seven tables, made from a seed, so that two runs with the same arguments compare the same bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 KEYS = 1_000_000
-"""The column ``key`` of every table is uniform in [0, KEYS) and unsorted: no statistics can skip a part of the file."""
+"""The column ``key`` of every table is uniform in [0, KEYS) and unsorted: no statistics can skip a part of the file.
+The column ``id`` counts the rows."""
+
+WIDTH = 4000
+"""Columns of the table "wide"."""
 
 SIZES = {"tiny": 20_000, "small": 1_000_000, "medium": 4_000_000, "large": 20_000_000}
 """Rows of the table of numbers; the wider tables have fewer, see `TABLES`."""
@@ -60,7 +64,6 @@ def make_numbers(rng: np.random.Generator, rows: int) -> Input:
     moments = 1_700_000_000_000_000 + np.cumsum(rng.integers(0, 2_000_000, rows))
     columns = {
         "key": keys(rng, rows),
-        "id": pa.array(np.arange(rows)),
         "count": with_nulls(rng, pa.array(rng.poisson(20, rows).astype(np.int32)), 0.1),
         "score": pa.array(rng.normal(size=rows)),
         "price": with_nulls(rng, pa.array(np.round(rng.lognormal(3, 1, rows), 2)), 0.05),
@@ -122,12 +125,31 @@ def make_blobs(rng: np.random.Generator, rows: int) -> Input:
     return Input("blobs", "100 kB of large_binary a row", pa.table({"key": keys(rng, rows), "blob": blobs}), "blob")
 
 
+def make_lists(rng: np.random.Generator, rows: int) -> Input:
+    """Lists of large values: up to four texts of 2 kB."""
+    lengths = rng.integers(0, 5, rows)
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+    words = vocabulary(rng, 2_000)
+    count = int(lengths.sum())
+    texts = strings_of(words, np.full(count, 280), pa.array(rng.integers(0, len(words), count * 280)))
+    columns = {"key": keys(rng, rows), "texts": pa.ListArray.from_arrays(offsets, texts)}
+    return Input("lists", "a list of 0 to 4 texts of 2 kB", pa.table(columns), "texts")
+
+
+def make_wide(rng: np.random.Generator, rows: int) -> Input:
+    """4,000 columns of integers."""
+    columns = {f"c{number}": pa.array(rng.integers(0, 1000, rows)) for number in range(WIDTH)}
+    return Input("wide", f"{WIDTH:,} columns of int64", pa.table({"key": keys(rng, rows), **columns}), "c77")
+
+
 TABLES: dict[str, tuple[Callable[[np.random.Generator, int], Input], int]] = {
     "numbers": (make_numbers, 1),
     "strings": (make_strings, 2),
     "nested": (make_nested, 2),
     "vectors": (make_vectors, 20),
     "blobs": (make_blobs, 1000),
+    "lists": (make_lists, 50),
+    "wide": (make_wide, 1000),
 }
 """Each table's maker, and by what its rows are fewer than those of the table of numbers."""
 
@@ -141,4 +163,6 @@ def make_input(name: str, rows: int, seed: int) -> Input:
         seed: two calls with the same seed make the same table.
     """
     make, fewer = TABLES[name]
-    return make(np.random.default_rng([seed, list(TABLES).index(name)]), max(rows // fewer, 100))
+    made = make(np.random.default_rng([seed, list(TABLES).index(name)]), max(rows // fewer, 100))
+    numbers = pa.array(np.arange(made.table.num_rows))
+    return replace(made, table=made.table.add_column(1, "id", numbers))

@@ -26,13 +26,14 @@ MAKERS: dict[str, Callable[[str], Peer]] = {
     "esker": lambda version: Esker(file_version=version),
     "esker, fsync": lambda version: Esker(file_version=version, durable=True),
     "pylance": lambda version: Pylance(file_version=version),
+    "pylance 2.1": lambda _: Pylance(file_version="2.1", name="pylance 2.1"),
     "parquet": lambda _: Parquet(),
     "parquet zstd": lambda _: Parquet(compression="zstd"),
     "vortex": lambda _: Vortex(),
 }
-"""Each makes an engine; those that write Lance files are told the file version."""
+"""Each makes an engine; those that write Lance files are told the file version, but one that writes an older one."""
 
-DEFAULT = [name for name in MAKERS if name != "parquet zstd"]
+DEFAULT = list(MAKERS)
 """The engines that take part unless others are named."""
 
 

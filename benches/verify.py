@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from benches.cases import BROAD, SELECTIVE, Subject, count_batches, row_numbers
+from benches.cases import BROAD, SELECTIVE, Subject, count_batches, row_numbers, sorted_range
 from benches.peers.peer import Range
 
 
@@ -43,5 +43,7 @@ def verify(subject: Subject) -> None:
     same(reader.scan([subject.data.column]), table.select([subject.data.column]), "one column")
     same(reader.scan(where=SELECTIVE), kept(table, SELECTIVE), "filter keeping 0.1 %")
     same(reader.scan(where=BROAD), kept(table, BROAD), "filter keeping 10 %")
+    where = sorted_range(subject.data)
+    same(reader.scan(where=where), kept(table, where), "filter by a sorted key")
     numbers = row_numbers(np.random.default_rng(subject.seed), subject.data, 1000)
     same(reader.take(numbers), table.take(numbers), "take")

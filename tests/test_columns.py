@@ -13,7 +13,7 @@ import pytest
 
 import esker
 from esker import LanceDataset
-from esker.exceptions import CommitConflictError, InvalidArgumentError, SchemaMismatchError, UnsupportedError
+from esker.exceptions import CommitConflictError, InvalidArgumentError, SchemaMismatchError
 from tests.samples import same
 
 VERSIONS = ["2.0", "2.1", "2.2"]
@@ -110,11 +110,6 @@ WRONG: dict[str, tuple[Change, type[Exception], str]] = {
     "dotted name": (lambda ds: ds.alter_columns({"path": "a", "name": "s.q"}), InvalidArgumentError, "with a dot"),
     "nulls": (lambda ds: ds.alter_columns({"path": "n", "nullable": False}), InvalidArgumentError, "no nulls"),
     "too small": (lambda ds: ds.alter_columns({"path": "t", "data_type": pa.int8()}), SchemaMismatchError, "'t'"),
-    "within lists": (
-        lambda ds: ds.alter_columns({"path": "l.item", "data_type": pa.int8()}),
-        UnsupportedError,
-        "within list",
-    ),
     "a field and what is in it": (
         lambda ds: ds.alter_columns({"path": "s", "data_type": pa.int8()}, {"path": "s.x", "data_type": pa.int8()}),
         InvalidArgumentError,

@@ -1,4 +1,5 @@
-"""Compaction by many processes: workers of one plan, compactors that know nothing of each other, writers beside them.
+"""Compaction by many processes: workers of one plan, compactors that know nothing of each other, writers beside them,
+and some that are killed.
 
 Short here. By hand, 200 groups: `ESKER_COMPACTION_GROUPS=200 pytest` and this file.
 """
@@ -7,21 +8,25 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import time
 from typing import Any
 
 import lance
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import esker
 from esker._native.store import Store
 from esker.optimize import Compaction
-from tests.leftovers import leftovers
+from tests.leftovers import check_leftovers, leftovers
 
 GROUPS = int(os.environ.get("ESKER_COMPACTION_GROUPS", "40"))
+KILLS = int(os.environ.get("ESKER_COMPACTION_KILLS", "6"))
 WORKERS = 4
 TARGET = 20
 
@@ -124,7 +129,6 @@ def test_compactors_that_know_nothing_of_each_other_lose_little(uri: str) -> Non
 
 WRITES = """
 import random, sys, time, esker, pyarrow as pa
-from esker.exceptions import CommitConflictError
 number = int(sys.argv[2])
 chance, until = random.Random(number), time.time() + float(sys.argv[3])
 base, gone, added = 10**6 * (number + 1), [], []
@@ -139,11 +143,8 @@ while time.time() < until:
             esker.dataset(sys.argv[1]).delete(f"id = {one}", conflict_retries=100)
             gone.append(one)
         case _:
-            try:
-                esker.dataset(sys.argv[1]).optimize.compact_files(target_rows_per_fragment=30)
-            except CommitConflictError:
-                # There are as many compactors as groups: one may lose each of its own to the others.
-                pass
+            # There are as many compactors as groups: one may lose each of its own to the others, which is no error.
+            esker.dataset(sys.argv[1]).optimize.compact_files(target_rows_per_fragment=30)
 print(sorted(set(added) - set(gone)))
 """
 
@@ -160,3 +161,57 @@ def test_writers_that_compact_now_and_then_lose_no_row(uri: str) -> None:
     assert sorted(lance.dataset(uri).to_table()["id"].to_pylist()) == sorted(expected)
     for version in dataset.versions():
         esker.dataset(uri, version=version["version"]).count_rows("id >= 0")
+
+
+KILLED = """
+import sys, esker
+dataset = esker.dataset(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.buffer.readline()
+dataset.optimize.compact_files(target_rows_per_fragment=int(sys.argv[2]), memory_limit=8 << 20)
+"""
+
+
+def test_a_compactor_that_is_killed_at_any_time_leaves_all_rows(uri: str) -> None:
+    rng = np.random.default_rng(0)
+    for number in range(12):
+        ids = pa.array(range(number * 20_000, (number + 1) * 20_000), pa.int64())
+        rows = pa.table({"id": ids, "text": pc.cast(ids, pa.string()), "noise": rng.random(20_000)})
+        esker.write_dataset(rows, uri, mode="append", durable=False)
+    esker.dataset(uri).delete("id % 7 = 3")
+    expected = esker.dataset(uri).to_table().sort_by("id")
+    took, landed = 0.5, 0
+    # The next version reserves the ids of new fragments.
+    start = esker.dataset(uri).version + 1
+    for round in range(KILLS):
+        copy = f"{uri}-{round}"
+        shutil.copytree(uri, copy)
+        process = _start(KILLED, copy, "60000")
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        began = time.monotonic()
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+        if round:
+            # The first one at once, the last one as soon as a group has landed.
+            time.sleep(took * (round - 1) / KILLS if round < KILLS - 1 else 0)
+            while round == KILLS - 1 and esker.dataset(copy).version <= start and process.poll() is None:
+                time.sleep(0.001)
+            process.kill()
+        process.communicate()
+        if not round:
+            assert process.returncode == 0
+            took = time.monotonic() - began
+        dataset = esker.dataset(copy)
+        landed += dataset.version > start
+        for found in (dataset.to_table(), lance.dataset(copy).to_table()):
+            assert found.sort_by("id").equals(expected)
+        # The next one finishes what was left, and a clean-up finds what the dead one had written for nothing.
+        dataset.optimize.compact_files(target_rows_per_fragment=60_000)
+        assert len(esker.dataset(copy).get_fragments()) == 3
+        check_leftovers(copy)
+        assert esker.dataset(copy).to_table().sort_by("id").equals(expected)
+        shutil.rmtree(copy)
+    # Some were killed before a group had landed, and some behind one.
+    assert 1 < landed < KILLS

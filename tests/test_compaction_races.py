@@ -178,11 +178,11 @@ def test_a_result_of_a_version_that_was_cleaned_up(tmp_path: Path) -> None:
 
 
 class Meddling:
-    """Answers to `meddle://` URIs: runs what others do at the first data file that is put."""
+    """Answers to `meddle://` URIs: runs what others do at the first data file that is put, or at each."""
 
-    def __init__(self, write: Write) -> None:
+    def __init__(self, write: Write, times: int = 1) -> None:
         self.write = write
-        self.left = 1
+        self.left = times
 
     def __call__(self, uri: str, options: Mapping[str, str], durable: bool) -> Store:
         """The store at the rest of the URI."""
@@ -190,11 +190,44 @@ class Meddling:
         return FaultStore(Store(place), watch=lambda verb, path: self._watch(place, verb, path)).store
 
     def _watch(self, place: str, verb: str, path: str) -> None:
-        if self.left and path.startswith("data/") and verb not in ("get", "get_range", "head", "list"):
+        if self.left and path.startswith("data/") and verb == "writer":
             self.left -= 1
             thread = threading.Thread(target=self.write, args=(place,))
             thread.start()
             thread.join()
+
+
+def _more_and_compacted(uri: str) -> None:
+    esker.dataset(uri).optimize.compact_files()
+    for _ in range(2):
+        esker.write_dataset(_rows(esker.dataset(uri).count_rows(), 30), uri, mode="append")
+
+
+def test_who_is_slower_than_other_compactors_has_not_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = str(tmp_path / "t")
+    _table(uri)
+    meddling = Meddling(_more_and_compacted, 1000)
+    monkeypatch.setitem(stores._factories, "meddle", meddling)
+    metrics = esker.dataset(f"meddle://{uri}").optimize.compact_files()
+    assert metrics.fragments_removed == 0
+    assert metrics.lost
+    assert meddling.left == 1000 - 5
+    assert sorted(_contents(uri)) == list(range(40 + 5 * 60))
+    check_leftovers(uri)
+
+
+def test_columns_that_are_rewritten_again_and_again_are_a_conflict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = str(tmp_path / "t")
+    _table(uri)
+    types = iter([pa.int32(), pa.int64()] * 20)
+    meddling = Meddling(lambda place: esker.dataset(place).alter_columns({"path": "n", "data_type": next(types)}), 1000)
+    monkeypatch.setitem(stores._factories, "meddle", meddling)
+    with pytest.raises(CommitConflictError, match="Rewrite"):
+        esker.dataset(f"meddle://{uri}").optimize.compact_files()
+    assert len(_contents(uri)) == 40
+    check_leftovers(uri)
 
 
 @pytest.mark.parametrize("other", [*CARRIED, *COSTLY])

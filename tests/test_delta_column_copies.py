@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from tests.test_delta_delete import entry, read_by_theirs
 ROWS = 5000
 
 
+@cache
 def data(start: int = 0) -> pa.Table:
     """Rows of many types, with nulls."""
     ids = list(range(start, start + ROWS))
@@ -73,6 +75,8 @@ UPDATES: list[tuple[dict[str, str], str | None]] = [
     ({"raw": "raw", "ok": "not ok"}, None),
     ({"id": "-id"}, "id >= 4000"),
     ({"day": "null", "text": "null"}, "id = 4999"),
+    ({"deep": "null", "list": "null"}, "id % 7 = 1"),
+    ({"deep": "deep", "list": "make_array(small)"}, "small > 1"),
 ]
 
 
@@ -159,7 +163,7 @@ def test_partitions_stay_and_rows_that_constraints_refuse_are_refused(tmp_path: 
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("why", ["vector", "feed", "legacy", "nested", "partition", "no statistics"])
+@pytest.mark.parametrize("why", ["vector", "feed", "legacy", "partition", "no statistics"])
 def test_files_that_cannot_be_copied_so_are_written_anew(tmp_path: Path, copies: list[str], why: str) -> None:
     on: dict[str, str | None] = {}
     if why == "feed":
@@ -191,7 +195,7 @@ def test_files_that_cannot_be_copied_so_are_written_anew(tmp_path: Path, copies:
             line.get("add", {}).pop("stats", None)
         log.write_text("\n".join(map(json.dumps, lines)))
         table = DeltaTable(tmp_path)
-    column = {"nested": "deep", "partition": "small"}.get(why, "text")
+    column = "small" if why == "partition" else "text"
     table.update({column: "null"}, predicate="id > 10")
     assert not copies
     found = table.to_pyarrow_table()
@@ -206,29 +210,67 @@ def test_a_splice_refuses_what_does_not_fit(tmp_path: Path) -> None:
 
     def part(values: list[int], rows: int = 100) -> bytes:
         sink = pa.BufferOutputStream()
-        pq.write_table(pa.table({"a": values}), sink, row_group_size=rows)
+        pq.write_table(pa.table({"a": pa.array(values, pa.int64())}), sink, row_group_size=rows)
         return bytes(memoryview(sink.getvalue()))
 
+    def begun() -> ColumnSplice:
+        splice = ColumnSplice(store, "old.parquet")
+        splice.begin(store, "new.parquet", part([]))
+        return splice
+
+    texts = pa.BufferOutputStream()
+    pq.write_table(pa.table({"a": ["x", "y"]}), texts)
     for wrong, words in [
         (part([1]), "2 rows, found 1"),
         (part([1, 2], 1), "one row group of new values, found 2"),
+        (bytes(memoryview(texts.getvalue())), "values of column"),
         (b"PAR1", "Parquet"),
         (part([1, 2])[:-9] + b"\0" * 9, "Parquet"),
     ]:
         with pytest.raises(exceptions.EskerError, match=words):
-            ColumnSplice(store, "old.parquet").append(wrong)
+            begun().append(2, partial(lambda found, _: found, wrong))
+    with pytest.raises(ZeroDivisionError):
+        begun().append(2, lambda _: bytes([1 // 0]))
+    with pytest.raises(TypeError):
+        begun().append(2, lambda _: "no bytes")  # type: ignore[arg-type, return-value]
+    with pytest.raises(exceptions.InvalidArgumentError, match="3 rows, found 2"):
+        begun().append(3, lambda _: part([1, 2]))
     splice = ColumnSplice(store, "old.parquet")
     assert splice.row_groups == [2, 1]
+    with pytest.raises(exceptions.InvalidArgumentError, match="has begun"):
+        splice.append(2, lambda _: part([1, 2]))
+    splice = begun()
     with pytest.raises(exceptions.InvalidArgumentError, match="expected 2 row groups"):
         splice.finish()
-    made = splice.append(part([7, 8]))
+    asked = []
+
+    def told(column: str) -> bytes:
+        asked.append(column)
+        return part([7, 8] if len(asked) == 1 else [9])
+
+    splice.append(2, told)
     with pytest.raises(exceptions.InvalidArgumentError, match="expected 2 row groups"):
         splice.finish()
-    made += splice.append(part([9]))
-    with pytest.raises(exceptions.InvalidArgumentError, match="found 1"):
-        splice.append(part([9]))
-    made += splice.finish()
-    assert pq.read_table(pa.BufferReader(made)).to_pydict() == {"a": [7, 8, 9], "b": ["x", "y", "z"]}
+    splice.append(1, told)
+    with pytest.raises(exceptions.InvalidArgumentError, match="found a further one"):
+        splice.append(1, told)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["old.parquet"]
+    assert splice.finish() == (tmp_path / "new.parquet").stat().st_size
+    assert asked == ["a", "a"]
+    assert pq.read_table(tmp_path / "new.parquet").to_pydict() == {"a": [7, 8, 9], "b": ["x", "y", "z"]}
+    # Rows may go where all columns are replaced, row groups as well.
+    splice = ColumnSplice(store, "old.parquet")
+    splice.begin(store, "less.parquet", part([]), only=True)
+    splice.append(0, told)
+    splice.append(1, told)
+    splice.finish()
+    assert pq.read_table(tmp_path / "less.parquet").to_pydict() == {"a": [9]}
+    splice = begun()
+    splice.append(2, lambda _: part([1, 2]))
+    splice.abort()
+    with pytest.raises(exceptions.InvalidArgumentError):
+        splice.finish()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["less.parquet", "new.parquet", "old.parquet"]
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 nothing")
     with pytest.raises(exceptions.CorruptFileError, match=r"bad\.parquet"):
         ColumnSplice(store, "bad.parquet")

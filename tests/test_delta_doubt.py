@@ -320,7 +320,8 @@ def test_a_number_that_came_free_is_given_back(failing: int | None, watched: _Wa
     assert _ids(uri) == [0, 1, *range(10, 22)]
     assert not Path(uri, f"_delta_log/{1:020}.json").exists()
     named = {Path(file).name for file in DeltaTable(uri).file_uris()}
-    assert {file.name for file in tmp_path.glob("*.parquet")} == named, "what was refused has left nothing"
+    left_over = {file.name for file in tmp_path.glob("*.parquet")} - named
+    assert len(left_over) == 1, "others may have seen the entry, and have built on its file: it is left to a vacuum"
 
 
 def test_a_clock_that_is_set_back_between_two_commits_costs_neither(watched: _Watched, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from esker import exceptions
 from esker.delta import CommitProperties, DeltaTable, Field, Schema, write_deltalake
-from esker.delta.merge import source as merge_source
+from esker.delta.change.budget import Budget
 from tests.delta_rows import rows
 from tests.test_delta_delete import entry, read_by_theirs
 
@@ -85,7 +85,7 @@ def test_what_is_no_source_is_a_type_error(tmp_path: Path) -> None:
 def test_a_source_larger_than_memory_is_joined_part_by_part(
     tmp_path: Path, properties: dict[str, str | None], on: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(merge_source, "PART_BYTES", 4000)
+    monkeypatch.setattr(Budget, "source", property(lambda _: 4000))
     write_deltalake(tmp_path, pa.table({"id": range(900), "v": [0] * 900, "p": ["x"] * 900}), configuration=properties)
     ids = [*range(0, 1200, 2)]
     batch = pa.table({"id": ids, "v": ids, "p": ["y" * 20] * 600})

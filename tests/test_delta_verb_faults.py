@@ -6,6 +6,7 @@ writer goes on from there.
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,11 @@ ON: dict[str, str | None] = {"delta.enableDeletionVectors": "true", "delta.check
 COUNT = 1200
 OLD = {n: n for n in range(COUNT)}
 CASES = [(verb, layout) for verb in ("delete", "update", "merge") for layout in ("copy", "vectors")]
+WRITES = ("put", "put_if_absent", "delete")
+NO_READS = ("tear:40", "disk_full")
+"""Faults of writes: what reads is not met by them."""
+SAME_FOR_READS = dict.fromkeys(CASES[1:3] + CASES[5:], (*NO_READS, "crash_after", "lose_reply"))
+"""Where all faults are tried: those that are others' same where nothing is written."""
 PLANS = [(fault, *case) for case in CASES for fault in FAULTS if case in CASES[1:3] + CASES[5:] or fault in FAULTS[1:3]]
 
 
@@ -46,6 +52,11 @@ def prepare(uri: str, layout: str) -> None:
     write_deltalake(uri, data, configuration=ON if layout == "vectors" else FEED)
     write_deltalake(uri, pa.table({"id": [COUNT], "n": [COUNT]}), mode="append")
     DeltaTable(uri).delete(f"id = {COUNT}")
+
+
+def files(path: Path) -> dict[str, bytes]:
+    """All files of a table."""
+    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
 
 
 def state(uri: str) -> dict[int, int]:
@@ -98,23 +109,32 @@ def check(uri: str, verb: str, told: BaseException | None) -> None:
     del found[1]
     assert state(uri) == found
     if not uri.startswith("memory:"):
-        assert rows(read_by_theirs(Path(uri))) == rows(DeltaTable(uri).to_pyarrow_table())
+        theirs = read_by_theirs(Path(uri)).sort_by("id")
+        assert theirs == DeltaTable(uri).to_pyarrow_table().cast(theirs.schema).sort_by("id")
 
 
 @pytest.mark.filterwarnings("ignore:version .* is committed")
 @pytest.mark.parametrize(("fault", "verb", "layout"), PLANS)
 def test_every_operation_may_be_the_last(fault: str, verb: str, layout: str, faulty: Faulty, tmp_path: Path) -> None:
-    uri = str(tmp_path / "counted")
-    prepare(uri, layout)
-    assert change(uri, verb, "") is None
+    template, counted = tmp_path / "template", tmp_path / "counted"
+    prepare(str(template), layout)
+    shutil.copytree(template, counted)
+    assert change(str(counted), verb, "") is None
     operations = max((made.operations for made in faulty.made), key=len)
     assert len(operations) >= 6, operations
+    before = files(template)
     for number, kind, path in operations:
-        uri = str(tmp_path / str(number))
-        prepare(uri, layout)
-        told = change(uri, verb, f"{fault}@{number}")
+        if kind not in WRITES and fault in SAME_FOR_READS.get((verb, layout), NO_READS):
+            continue
+        place = tmp_path / str(number)
+        shutil.copytree(template, place)
+        told = change(str(place), verb, f"{fault}@{number}")
+        if files(place) == before:
+            # The table is what it was, whatever else may be asked of it.
+            assert told is not None, f"plan {fault}@{number} ({kind} {path}): told as done"
+            continue
         try:
-            check(uri, verb, told)
+            check(str(place), verb, told)
         except AssertionError as error:
             raise AssertionError(f"plan {fault}@{number} ({kind} {path}): {error}") from error
 

@@ -30,15 +30,17 @@ def test_a_session_counts_over_all_its_datasets(uri: str) -> None:
     esker.write_dataset(people(3000), uri)
     session = esker.Session()
     first, second = (esker.dataset(uri, session=session) for _ in range(2))
-    session.io_stats()
+    session.io_stats(), first.io_stats(), second.io_stats()
     first.to_table()
     one = session.io_stats()
     first.to_table()
     second.to_table()
     two = session.io_stats()
-    assert 0 < one.read_bytes < two.read_bytes
+    own = first.io_stats(), second.io_stats()
+    assert 0 < one.read_bytes < own[0].read_bytes, "a dataset's own account is apart from its session's"
+    assert own[1].read_bytes > 0
+    assert own[0] + own[1] == one + two
     assert session.io_stats().read_bytes == 0
-    assert second.io_stats().read_bytes > 0, "a dataset's own account is apart from its session's"
 
 
 def test_a_column_costs_its_own_bytes(uri: str) -> None:

@@ -6,12 +6,6 @@ Short here. By hand, 16 of them for three minutes: `ESKER_PROCESSES=16 ESKER_SEC
 from __future__ import annotations
 
 import collections
-import os
-import random
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import lance
@@ -21,39 +15,9 @@ from esker._native.store import Store
 from tests.leftovers import check_leftovers, leftovers, named
 from tests.servers import S3Server
 from tests.simulation.history import TableHistory
+from tests.simulation.many import KILL_EVERY_S, PROCESSES, SECONDS, write_with_many
 from tests.simulation.process import read_journals
 from tests.simulation.writer import table
-
-PROCESSES = int(os.environ.get("ESKER_PROCESSES", "4"))
-SECONDS = float(os.environ.get("ESKER_SECONDS", "3"))
-KILL_EVERY_S = 2.0
-
-
-def _start(uri: str, number: int, journal: Path, seconds: float, options: dict[str, str]) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.simulation.process", uri, str(number), str(seconds), str(journal)]
-    environment = {**os.environ, **{f"ESKER_OPTION_{key.upper()}": value for key, value in options.items()}}
-    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
-
-
-def _write_with_many(uri: str, folder: Path, options: dict[str, str]) -> int:
-    """Lets processes write, and kills one now and then. How many were killed."""
-    random_ = random.Random(0)
-    until = time.monotonic() + SECONDS
-    journals = (folder / f"{number}.journal" for number in range(10_000))
-    running = {number: _start(uri, number, next(journals), SECONDS, options) for number in range(PROCESSES)}
-    killed = 0
-    while (left := until - time.monotonic()) > 0:
-        time.sleep(min(left, KILL_EVERY_S))
-        number = random_.randrange(PROCESSES)
-        if until - time.monotonic() > 1 and running[number].poll() is None:
-            running[number].send_signal(signal.SIGKILL)
-            running[number].communicate()
-            killed += 1
-            running[number] = _start(uri, number, next(journals), until - time.monotonic(), options)
-    for process in running.values():
-        errors = process.communicate(timeout=120)[1]
-        assert process.returncode == 0, errors
-    return killed
 
 
 def _check(uri: str, folder: Path, options: dict[str, str]) -> None:
@@ -72,7 +36,7 @@ def _check(uri: str, folder: Path, options: dict[str, str]) -> None:
 
 def test_many_processes_on_local_files_lose_nothing(uri: str, tmp_path: Path) -> None:
     esker.write_dataset(table({key: key * 10 for key in range(6)}), uri, max_rows_per_file=3)
-    killed = _write_with_many(uri, tmp_path, {})
+    killed = write_with_many(uri, tmp_path, {})
     _check(uri, tmp_path, {})
     assert killed > 0 or SECONDS < 2 * KILL_EVERY_S
     ours = esker.dataset(uri)
@@ -86,7 +50,7 @@ def test_many_processes_on_an_s3_server_lose_nothing(s3: S3Server, tmp_path: Pat
     uri, options = f"s3://{s3.bucket()}/table", s3.storage_options
     rows = table({key: key * 10 for key in range(6)})
     esker.write_dataset(rows, uri, max_rows_per_file=3, storage_options=options)
-    killed = _write_with_many(uri, tmp_path, options)
+    killed = write_with_many(uri, tmp_path, options)
     _check(uri, tmp_path, options)
     assert killed > 0 or SECONDS < 2 * KILL_EVERY_S
     store, dataset = Store(uri, storage_options=options), esker.dataset(uri, storage_options=options)

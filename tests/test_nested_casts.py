@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import esker
-from esker.exceptions import SchemaMismatchError, UnsupportedError
+from esker.exceptions import EskerError, SchemaMismatchError, UnsupportedError
 from esker.lance.change.columns import AlterColumn
 
 INNER = pa.struct([pa.field("x", pa.int32()), pa.field("y", pa.string())])
@@ -110,4 +110,45 @@ def test_tables_of_2_0_cannot_and_say_so(tmp_path: Path) -> None:
     dataset = esker.write_dataset(rows, str(tmp_path / "t"), data_storage_version="2.0")
     with pytest.raises(UnsupportedError, match="2.1 and later"):
         dataset.alter_columns({"path": "s.b", "data_type": pa.int8()})
+    assert dataset.version == 1
+
+
+LISTS = pa.table(
+    {
+        "id": [1, 2, 3],
+        "l": pa.array(
+            [[{"x": 1, "y": "a"}, {"x": 2, "y": "b"}], [], [{"x": 3, "y": "c"}]],
+            pa.list_(pa.struct([("x", pa.int32()), ("y", pa.string())])),
+        ),
+        "li": pa.array([[1, 2], [], [3]], pa.list_(pa.int32())),
+        "ll": pa.array([[1], [], [2]], pa.large_list(pa.int32())),
+        "s": pa.array([{"li": [1], "a": 1}, {"li": [], "a": 2}, {"li": [2, 3], "a": 3}]),
+    }
+)
+
+
+@pytest.mark.parametrize("version", ["0.1", "2.0", "2.1", "2.2"])
+@pytest.mark.parametrize("path", ["l.item.x", "li.item", "ll.item", "s.li.item", "s.a"])
+def test_fields_within_lists_are_cast_again_and_again(tmp_path: Path, path: str, version: str) -> None:
+    uri = str(tmp_path / "t")
+    dataset = esker.write_dataset(LISTS, uri, data_storage_version=version)
+    if version == "2.0" and path not in ("li.item", "ll.item"):
+        with pytest.raises(UnsupportedError, match="2.1 and later"):
+            dataset.alter_columns({"path": path, "data_type": pa.int16()})
+        return
+    for type_ in (pa.int64(), pa.int16(), pa.int8()):
+        dataset.alter_columns({"path": path, "data_type": type_})
+        lance.dataset(uri).validate()
+        assert _both(uri) == LISTS.to_pylist()
+    assert len(dataset.get_fragments()[0].data_files()) == 2
+
+
+def test_fields_within_maps_and_fixed_size_lists_say_what_to_do(tmp_path: Path) -> None:
+    rows = pa.table(
+        {"f": pa.array([[1, 2]], pa.list_(pa.int32(), 2)), "m": pa.array([[("a", 1)]], pa.map_("str", "int32"))}
+    )
+    dataset = esker.write_dataset(rows, str(tmp_path / "t"))
+    for path in ("f.item", "m.entries.value"):
+        with pytest.raises(EskerError):
+            dataset.alter_columns({"path": path, "data_type": pa.int64()})
     assert dataset.version == 1

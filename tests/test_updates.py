@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import esker
-from esker.exceptions import CommitConflictError, InvalidArgumentError, SchemaMismatchError, UnsupportedError
+from esker.exceptions import CommitConflictError, InvalidArgumentError, SchemaMismatchError
 from tests.lineage import same_lineage
 
 
@@ -143,7 +143,8 @@ def test_a_table_of_version_0_1_is_updated(uri: str) -> None:
         ({}, None, InvalidArgumentError),
         ({"nothing": "1"}, None, InvalidArgumentError),
         ({"A": "1"}, None, InvalidArgumentError),
-        ({"st.x": "1"}, None, UnsupportedError),
+        ({"st.nothing": "1"}, None, InvalidArgumentError),
+        ({"st": "st", "st.x": "1"}, None, InvalidArgumentError),
         ({"_rowid": "1"}, None, InvalidArgumentError),
         ({"a": "_rowid"}, None, InvalidArgumentError),
         ({"a": "nothing + 1"}, None, InvalidArgumentError),
@@ -399,3 +400,20 @@ def test_an_update_of_all_rows_does_not_hold_them(uri: str) -> None:
     assert done.returncode == 0, done.stderr
     # The write's limit of 128 MiB and what reads ahead; the rows as they are in memory would be 170 MB more.
     assert int(done.stdout) < 420 << 20, f"{int(done.stdout) >> 20} MiB"
+
+
+@pytest.mark.parametrize("version", ["0.1", "2.0", "2.1", "2.2"])
+def test_fields_within_structs_are_updated_where_the_structs_are_there(uri: str, version: str) -> None:
+    inner = pa.struct([("z", pa.int64())])
+    rows: list[Any] = [{"a": 1, "n": {"z": 1}}, {"a": 2, "n": {"z": 5}}, {"a": 3, "n": {"z": 7}}]
+    if version in ("2.1", "2.2"):
+        rows = [rows[0], None, {"a": 3, "n": None}]
+    table = pa.table({"id": [1, 2, 3], "s": pa.array(rows, pa.struct([("a", pa.int64()), ("n", inner)]))})
+    dataset = esker.write_dataset(table, uri, data_storage_version=version, enable_stable_row_ids=True)
+    dataset.update({"s.a": "id * 10", "s.n.z": "s.a"}, "id > 1")
+    lance.dataset(uri).validate()
+    expected = [rows[0]]
+    for number, row in ((2, rows[1]), (3, rows[2])):
+        expected.append(row and {"a": number * 10, "n": row["n"] and {"z": row["a"]}})
+    for found in (lance.dataset(uri), esker.dataset(uri)):
+        assert found.to_table().sort_by("id")["s"].to_pylist() == expected

@@ -12,16 +12,15 @@ from benches.peers.peer import Peer, Reader, Unavailable
 
 
 class Pylance(Peer):
-    """pylance with the file version that esker writes."""
+    """pylance, by default with the file version that esker writes."""
 
-    name = "pylance"
-
-    def __init__(self, *, file_version: str) -> None:
+    def __init__(self, *, file_version: str, name: str = "pylance") -> None:
         try:
             import lance
         except ImportError as error:
             raise Unavailable(f"pylance is not installed: {error}") from error
         self.module = lance
+        self.name = name
         self.file_version = file_version
         self.settings = f"file version {file_version}; does not fsync"
 

@@ -36,8 +36,9 @@ if TYPE_CHECKING:
         CleanupReferencedBranch,
         CleanupStats,
     )
-    from .lance.io_stats import IOStats, Session, bytes_read_counter, iops_counter
+    from .lance.io_stats import IOStats, bytes_read_counter, iops_counter
     from .lance.operation import Index
+    from .lance.session import Session
     from .lance.statistics import DataStatistics, FieldStatistics
     from .schema import json_to_schema, schema_to_json
     from .udf import BatchUDF, batch_udf
@@ -101,7 +102,8 @@ _HOMES = {
         "CleanupStats",
     ),
     "lance.base_path": ("DatasetBasePath",),
-    "lance.io_stats": ("IOStats", "Session", "bytes_read_counter", "iops_counter"),
+    "lance.io_stats": ("IOStats", "bytes_read_counter", "iops_counter"),
+    "lance.session": ("Session",),
     "lance.operation": ("Index",),
     "lance.statistics": ("DataStatistics", "FieldStatistics"),
     "schema": ("json_to_schema", "schema_to_json"),
@@ -148,6 +150,10 @@ class _Package(ModuleType):
         if name == "dataset" and isinstance(value, ModuleType):
             value = value.dataset
         super().__setattr__(name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # As any module: a function that names it goes to other processes, where it is imported.
+        return importlib.import_module, (self.__name__,)
 
 
 sys.modules[__name__].__class__ = _Package

@@ -16,7 +16,6 @@ LOG_OF_ROWS = "append with write_dataset, or upsert with LanceDataset.merge_inse
 COST = "see LanceDataset.io_stats for requests and bytes"
 BLOBS = "give blobs as columns of write_dataset; see esker.blob_array"
 OVERLAYS = "write the changed columns with LanceFragment.update_columns, or LanceDataset.update"
-STABLE_IDS = "write the table with enable_stable_row_ids=True; commits keep the row ids of fragments"
 CATALOGS = "open tables by their URI: dataset(uri, storage_options=...)"
 TRAINING = "read batches with LanceDataset.to_batches, and rows by chance with sample or take"
 INTERNAL = "it is an internal of pylance; call what needed it with esker's own values"
@@ -53,7 +52,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "mem_wal": LOG_OF_ROWS,
         "namespace": CATALOGS,
         "otel": COST,
-        "pydantic": "give a pyarrow.Schema to write_dataset(schema=...)",
+        "pydantic": "take esker.arrow.pydantic_models; LanceDataset.from_pydantic_model and write_dataset take models",
         "query": TEXTS,
         "sampler": TRAINING,
         "set_logger": "nothing is logged; errors carry facts, and progress= tells how far a write is",
@@ -87,9 +86,6 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "esker.fragment": {
         "Bitmap": INTERNAL,
-        "RowDatasetVersionMeta": STABLE_IDS,
-        "RowIdMeta": STABLE_IDS,
-        "RowIdSequence": STABLE_IDS,
         "normalize_transform": INTERNAL,
     },
     "esker.udf": {

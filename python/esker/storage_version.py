@@ -62,8 +62,9 @@ def storage_version(requested: str | None, base: native.Manifest | None, mode: s
     if base is None or requested is not None:
         version = file_version(requested)
     else:
-        version = _writable(base.data_storage_version, f"the table's file version {base.data_storage_version}")
-    if base is not None and mode == "append" and not may_stand_together(version, base.data_storage_version):
+        held = base.storage_version_to_write
+        version = _writable(held, f"the table's file version {held}")
+    if base is not None and mode == "append" and not may_stand_together(version, base.storage_version_to_write):
         raise UnsupportedError(
             f"an append of file version {version} to a table of {base.data_storage_version}: files of 0.1 and later "
             "ones cannot stand in one table; leave data_storage_version out, or overwrite the table",

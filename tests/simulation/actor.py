@@ -42,7 +42,9 @@ class Actor:
         self.changes = changes
         self.random = random.Random(f"{simulation.seed} {number}")
         self.faults = random.Random(f"{simulation.seed} {number} faults")
-        self.uri = f"sim://{simulation.name}/{number}"
+        self.home = f"sim://{simulation.name}/{number}"
+        self.uri = self.home
+        """The table that it is at work on: its own view of the simulation's, or of one of its branches."""
         self.lives = 0
         self.dead = False
         self.staged: dict[str, int] = {}
@@ -67,32 +69,36 @@ class Actor:
 
     def open(self, uri: str, options: Mapping[str, str], durable: bool) -> Store:
         """The store of this life of the writer."""
-        life = self.lives
-        return FaultStore(self.simulation.inner, watch=lambda verb, path: self._watch(life, verb, path)).store
+        life, below = self.lives, uri.removeprefix(self.home).lstrip("/")
+        inner, folder = (self.simulation.branch(below), f"{below}/") if below else (self.simulation.inner, "")
+        return FaultStore(inner, watch=lambda verb, path: self._watch(life, verb, path, folder)).store
 
-    def _watch(self, life: int, verb: str, path: str) -> str | None:
+    def _watch(self, life: int, verb: str, path: str, folder: str) -> str | None:
+        if self.simulation.is_over:
+            # A branch names the table by its URI: who checks it reads by this store, too.
+            return None
         if life != self.lives or self.dead:
             return "crash_before"
-        fault = self._drawn_by_count(verb) if self.is_free(verb, path) else self._in_turn(verb, path)
+        fault = self._drawn_by_count(verb) if self.is_free(verb, path) else self._in_turn(verb, path, folder)
         if fault is not None:
             self.simulation.faults[fault.partition(":")[0]] += 1
             self.dead = fault.startswith("crash")
         return fault
 
-    def _in_turn(self, verb: str, path: str) -> str | None:
+    def _in_turn(self, verb: str, path: str, folder: str) -> str | None:
         self.simulation.schedule.pass_on(self.number)
-        self.simulation.trace.append(f"{self.number} {verb} {self.simulation.plain(path)}")
+        self.simulation.trace.append(f"{self.number} {verb} {self.simulation.plain(folder + path)}")
         self._sleep(verb, path)
-        fault = self._drawn_in_a_row(verb, path)
+        fault = self._drawn_in_a_row(verb, path, may_lag=not folder)
         if verb == "put" and path.startswith("_transactions/") and self.current and path.endswith(".txn"):
             self.current.transactions.add(path.removeprefix("_transactions/"))
-        if verb == "put_if_absent":
+        if verb == "put_if_absent" and not folder:
             self.simulation.manifests.add(path)
         if verb == "delete":
-            self.simulation.archive(path)
+            self.simulation.archive(folder + path)
         return fault
 
-    def _drawn_in_a_row(self, verb: str, path: str) -> str | None:
+    def _drawn_in_a_row(self, verb: str, path: str, *, may_lag: bool) -> str | None:
         """A fault; behind one of a version's put the next operations are more likely to fail, too."""
         adversity = self.simulation.adversity
         if self.drowsy:
@@ -104,7 +110,7 @@ class Actor:
                 return self.faults.choice(
                     ["fail", "fail", "lose_reply", "crash_before" if adversity.crashes else "fail"]
                 )
-        fault = self._drawn(self.faults, verb)
+        fault = self._drawn(self.faults, verb, may_lag=may_lag)
         is_commit = verb == "put_if_absent" and path.startswith(self.commits)
         if is_commit and adversity.burst_rate and self.faults.random() < adversity.burst_rate / 4:
             fault = self.faults.choice(["lose_reply", "lose_reply", "fail"])
@@ -142,15 +148,15 @@ class Actor:
         with self.lock:
             count = self.staged[verb] = self.staged.get(verb, 0) + 1
         seed = zlib.crc32(f"{self.simulation.seed} {self.number} {self.lives} {verb} {count}".encode())
-        return self._drawn(random.Random(seed), verb)
+        return self._drawn(random.Random(seed), verb, may_lag=True)
 
-    def _drawn(self, chance: random.Random, verb: str) -> str | None:
+    def _drawn(self, chance: random.Random, verb: str, *, may_lag: bool) -> str | None:
         if chance.random() >= self.simulation.fault_rate:
             return None
         kinds = ["lose_reply", "lose_reply", "fail", "fail"]
         if self.simulation.adversity.crashes:
             kinds += ["crash_before", "crash_after"]
-        if verb == "list" and self.simulation.may_lag():
+        if verb == "list" and may_lag and self.simulation.may_lag():
             # A listing that lags behind: the newest objects are not in it yet.
             kinds += ["age:1", "age:2"] * 2
         return chance.choice(kinds)

@@ -21,11 +21,13 @@ from esker.delta import DeltaTable, Field, write_deltalake
 from esker.delta.log.commit import DeltaCommit, read_change
 from esker.store import stores
 from tests.simulation import model
-from tests.simulation.actor import Actor, Attempt
+from tests.simulation.actor import Attempt
 from tests.simulation.adversity import DELTA_CALLS, Adversity
-from tests.simulation.model import Change, Rows, State, Violation, require, shown
+from tests.simulation.delta_history import DeltaHistory, rows_of
+from tests.simulation.delta_verbs import VERBS, DeltaVerbs
+from tests.simulation.model import Change, Rows, State, Violation, require
 from tests.simulation.schedule import Schedule
-from tests.simulation.writer import table
+from tests.simulation.writer import Branch, table
 
 KINDS = [
     ("append", 5),
@@ -37,14 +39,15 @@ KINDS = [
     ("checkpoint", 2),
     ("clean_log", 3),
     ("read_rows", 3),
+    *VERBS,
 ]
-NO_VERSIONS = ("checkpoint", "clean_log", "read_rows")
+CLEANERS = ("clean_log", "vacuum")
 _NAMES = itertools.count()
 _ENTRY = re.compile(r"_delta_log/(\d{20})\.json$")
 _RANDOM = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\.tmp-[a-z0-9-]+|[0-9a-f]{32}")
 
 
-class DeltaWriter(Actor):
+class DeltaWriter(DeltaVerbs):
     """Makes changes to a Delta table."""
 
     commits: ClassVar[str] = "_delta_log/"
@@ -120,7 +123,7 @@ class DeltaWriter(Actor):
     def _read_rows(self, change: Change) -> Attempt:
         def read() -> None:
             dataset = DeltaTable(self.uri)
-            self.simulation.seen.append((dataset.version(), _rows(dataset)))
+            self.simulation.seen.append((dataset.version(), rows_of(dataset)))
 
         return model.same, read
 
@@ -137,13 +140,6 @@ def _replaced(low: int, new: Rows, before: State, snapshot: State, history: mode
     return State({**{k: v for k, v in before.rows.items() if k not in old}, **new}, before.columns, before.config)
 
 
-def _rows(found: DeltaTable) -> Rows:
-    rows = found.to_pyarrow_table(columns=["id", "n"])
-    keys = rows["id"].to_pylist()
-    require(len(set(keys)) == len(keys), f"version {found.version()}: a row came twice: {sorted(keys)}")
-    return dict(zip(keys, rows["n"].to_pylist(), strict=True))
-
-
 class DeltaSimulation:
     """One schedule of one seed."""
 
@@ -153,7 +149,7 @@ class DeltaSimulation:
         chance = random.Random(f"{seed} shape")
         self.fault_rate = chance.choice([0.0, 0.01, 0.03, 0.1])
         self.has_cleaner = chance.random() < 0.5
-        self.kinds = [(name, weight) for name, weight in KINDS if self.has_cleaner or name != "clean_log"]
+        self.kinds = [(name, weight) for name, weight in KINDS if self.has_cleaner or name not in CLEANERS]
         self.inner = Store(f"memory://{self.name}")
         self.archived: dict[str, bytes] = {}
         self.changes: list[Change] = []
@@ -162,11 +158,15 @@ class DeltaSimulation:
         self.manifests: set[str] = set()
         self.faults: collections.Counter[str] = collections.Counter()
         self.schedule = Schedule(seed)
+        self.is_over = False
+        self.branches: dict[str, Branch] = {}
         self.adversity = Adversity(seed, alone=chance.random() < 0.3, owner=DeltaCommit, calls=DELTA_CALLS)
         self.configuration = {
             "delta.checkpointInterval": str(chance.choice([2, 3, 10])),
             "delta.logRetentionDuration": "interval 0 seconds",
             "delta.enableExpiredLogCleanup": "false",
+            "delta.enableDeletionVectors": chance.choice(["true", "false"]),
+            "delta.enableChangeDataFeed": chance.choice(["true", "false"]),
         }
         count = chance.randrange(2, 5)
         self.writers = [DeltaWriter(self, number, chance.randrange(1, 6)) for number in range(count)]
@@ -189,50 +189,15 @@ class DeltaSimulation:
 
     def check(self, uri: str) -> None:
         """Checks every version."""
-        latest = DeltaTable(uri).version()
-        newest = _rows(DeltaTable(uri))
+        history = DeltaHistory(uri, self.inner)
+        newest = history.rows()
         for path, data in self.archived.items():
             # What was cleaned up is needed to read old versions; a stray is of a writer that slept and died.
             if not self.inner.put_if_absent(path, data) and self.inner.get(path) != data and _ENTRY.search(path):
                 self._remove_stray(path)
                 self.inner.put(path, data)
-        states = {version: self._state(uri, version) for version in range(latest + 1)}
-        require(states[latest].rows == newest, f"the newest version is {newest}, its log says {states[latest].rows}")
-        made = self._makers(latest, states)
-        landed = {id(change) for change in made.values()}
-        require(len(landed) == len(made), "a change is there twice")
-        for change in self.changes:
-            if change.kind in NO_VERSIONS or change.outcome in ("refused", "nothing to do"):
-                require(id(change) not in landed, f"{change} is visible")
-            elif change.outcome == "done":
-                require(id(change) in landed, f"{change} is lost")
-            else:
-                require(change.outcome == "unknown", f"{change} came to no end")
-        for version, rows in self.seen:
-            require(rows == states[version].rows, f"a reader saw {rows} as version {version}")
-
-    def _state(self, uri: str, version: int) -> State:
-        found = DeltaTable(uri, version=version)
-        config = {key: value for key, value in found.metadata().configuration.items() if key.startswith("custom.")}
-        return State(_rows(found), tuple(field.name for field in found.schema().fields), config)
-
-    def _makers(self, latest: int, states: dict[int, State]) -> dict[int, Change]:
-        by_id = {write_id: change for change in self.changes for write_id in change.transactions}
-        made: dict[int, Change] = {}
-        for version in range(1, latest + 1):
-            entry = read_change(self.inner, "", version)
-            change = by_id.get(entry.write_id or "")
-            require(change is not None, f"version {version} is nobody's: {entry.info}")
-            assert change is not None
-            before, snapshot = states[version - 1], states[entry.info["readVersion"]]
-            expected = change.expected(before, snapshot, states)
-            require(
-                expected == states[version],
-                f"version {version} by {change}: expected {shown(expected)}, found {shown(states[version])}, "
-                f"before {shown(before)}, read version {entry.info['readVersion']}",
-            )
-            made[version] = change
-        return made
+        history.read()
+        history.check(self.changes, self.seen, newest)
 
     def _remove_stray(self, path: str) -> None:
         match = _ENTRY.search(path)
@@ -243,10 +208,13 @@ class DeltaSimulation:
 
     # What its actors ask of it.
 
+    def branch(self, folder: str) -> Store:
+        """A Delta table has no branches."""
+        raise AssertionError(f"nobody made {folder}")
+
     def archive(self, path: str) -> None:
-        """Keeps what a clean-up of the log removes, for the check."""
-        if path.startswith("_delta_log/"):
-            self.adversity.archive(self.inner, path, self.archived)
+        """Keeps what a clean-up removes, for the check."""
+        self.adversity.archive(self.inner, path, self.archived)
 
     def listed(self, prefix: str) -> list[ObjectMeta]:
         """Transactions have no files of their own here."""

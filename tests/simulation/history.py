@@ -6,7 +6,7 @@ import esker
 from esker.lance.log import LanceLog
 from tests.simulation.model import Change, Rows, State, computed, factor, require, shown
 
-NO_VERSIONS = ("read_rows", "cleanup", "detached", "tag")
+NO_VERSIONS = ("read_rows", "cleanup", "detached", "tag", "branch", "delete_branch")
 """Changes that make no version of the history."""
 MANY_VERSIONS = ("compact", "plan_and_compact")
 """Changes that may make several versions, or none, each of which leaves the rows as they were."""
@@ -19,17 +19,21 @@ class TableHistory:
         uri: The table.
         storage_options: Options of its store.
         has_holes: Whether versions may be gone.
+        first: The first version: that of a branch is the one that it starts from.
     """
 
-    def __init__(self, uri: str, *, storage_options: dict[str, str] | None = None, has_holes: bool = False) -> None:
+    def __init__(
+        self, uri: str, *, storage_options: dict[str, str] | None = None, has_holes: bool = False, first: int = 1
+    ) -> None:
         self.uri = uri
+        self.first = first
         self.storage_options = storage_options
         self.log = LanceLog.at(uri, storage_options=storage_options)
         self.listing = self.log.listing()
         self.latest = self.listing.latest
         self.states: dict[int, State] = {}
         if not has_holes:
-            require(self.listing.versions == tuple(range(1, self.latest + 1)), f"versions {self.listing.versions}")
+            require(self.listing.versions == tuple(range(first, self.latest + 1)), f"versions {self.listing.versions}")
 
     def read(self) -> None:
         """Reads every version that is there."""
@@ -89,11 +93,11 @@ class TableHistory:
         """By version the change that made it, each checked against the version before."""
         by_transaction = {name: change for change in changes for name in change.transactions}
         made: dict[int, Change] = {}
-        for version in range(1, self.latest + 1):
+        for version in range(self.first, self.latest + 1):
             manifest = self.log.manifest(version, self.listing.scheme)
             if version not in self.states:
                 self.states[version] = self.state(version)
-            if version == 1:
+            if version == self.first:
                 continue
             change = by_transaction.get(manifest.transaction_file or "")
             require(change is not None, f"version {version} is nobody's: {manifest.transaction_file}")

@@ -45,9 +45,14 @@ class Change:
     outcome: str = "under way"
     """"done", "refused" (nothing may be visible), "unknown" (an error of the store, or a crash)."""
     detached: tuple[int, Rows] | None = None
+    idle: tuple[int, int] | None = None
+    """The versions from which, at least and at most, it was found that there is nothing to do."""
+    branch: str | None = None
+    """The branch that it was made on; None is the table itself."""
 
     def __str__(self) -> str:
-        return f"change {self.number} of writer {self.writer} ({self.kind}, {self.outcome})"
+        place = f" on {self.branch}" if self.branch else ""
+        return f"change {self.number} of writer {self.writer} ({self.kind}{place}, {self.outcome})"
 
 
 def computed(names: Iterable[str]) -> list[str]:

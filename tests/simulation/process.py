@@ -11,14 +11,16 @@ import os
 import pickle
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from esker._native.store import Store
 from esker.store import stores
-from tests.simulation.adversity import Adversity
+from tests.simulation.actor import Actor
+from tests.simulation.adversity import Adversity, at_work
 from tests.simulation.model import Change, Rows
-from tests.simulation.writer import Writer
+from tests.simulation.writer import Branch, Writer
 
 KINDS = [
     ("append", 4),
@@ -81,12 +83,14 @@ class Process:
         self.kinds = KINDS
         self.fault_rate = float(os.environ.get("ESKER_FAULT_RATE", "0.002"))
         self.has_cleaner = False
+        self.is_over = False
         self.inner = Store(uri, storage_options=options, durable=False)
         self.faults: collections.Counter[str] = collections.Counter()
         self.changes: list[Change] = []
         self.seen: list[tuple[int, Rows]] = []
         self.trace: collections.deque[str] = collections.deque(maxlen=10)
         self.manifests: set[str] = set()
+        self.branches: dict[str, Branch] = {}
         self.schedule = _Turn()
         self.adversity = Adversity(0, alone=True)
         self.journal = journal
@@ -102,12 +106,16 @@ class Process:
         """Real stores tell by themselves."""
         return False
 
+    def branch(self, folder: str) -> Store:
+        """No kind of change makes a branch here."""
+        raise AssertionError(f"nobody made {folder}")
+
     def missing(self, error: Exception) -> None:
         """Nothing may be missing: nobody cleans up."""
         raise AssertionError(f"nothing can be missing: {error!r}")
 
 
-class ProcessWriter(Writer):
+class Journaled(Actor):
     """A writer whose changes are in a journal."""
 
     def __init__(self, process: Process, number: int) -> None:
@@ -127,7 +135,12 @@ class ProcessWriter(Writer):
     def ended(self, change: Change) -> None:
         """Notes what became of it."""
         seen, self.simulation.seen = self.simulation.seen, []
-        self.journal.write(("end", (os.getpid(), change.number), change.outcome, change.detached, seen))
+        end = change.outcome, change.detached, seen, change.idle
+        self.journal.write(("end", (os.getpid(), change.number), *end))
+
+
+class ProcessWriter(Journaled, Writer):
+    """A writer of a Lance table."""
 
 
 def read_journals(folder: Path) -> tuple[list[Change], list[tuple[int, Rows]]]:
@@ -149,7 +162,7 @@ def read_journals(folder: Path) -> tuple[list[Change], list[tuple[int, Rows]]]:
                 elif kind == "transaction":
                     changes[key].transactions.add(rest[0])
                 else:
-                    changes[key].outcome, changes[key].detached = rest[0], rest[1]
+                    changes[key].outcome, changes[key].detached, _, changes[key].idle = rest
                     seen += rest[2]
     return list(changes.values()), seen
 
@@ -158,12 +171,21 @@ def _unknown(*_: object) -> Any:
     raise AssertionError("a change landed that was never prepared")
 
 
-def main() -> None:
-    """Writes until the time is over."""
+def main(
+    kind: Callable[[Process, int], Journaled] = ProcessWriter, kinds: Sequence[tuple[str, int]] = tuple(KINDS)
+) -> None:
+    """Writes until the time is over.
+
+    Args:
+        kind: Makes the writer.
+        kinds: Changes and how often each is drawn.
+    """
     uri, number, seconds, path = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
     options = {key[13:].lower(): value for key, value in os.environ.items() if key.startswith("ESKER_OPTION_")}
     process = Process(uri, number, Journal(path), options)
-    writer = ProcessWriter(process, number)
+    process.kinds = list(kinds)
+    writer = kind(process, number)
+    at_work(writer)
     writer.application = f"w{number}-{os.getpid()}"
     # Keys that no other process has, nor an earlier one of this number.
     writer.next_key = 1000 + (time.time_ns() // 1000) % 10**12 * 10_000 + number * 100

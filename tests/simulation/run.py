@@ -21,6 +21,7 @@ import esker
 from esker._native.store import ObjectMeta, Store
 from esker._native.table import Manifest
 from esker.commit.loop import Backoff
+from esker.exceptions import NotFoundError
 from esker.lance.compaction import run as compaction
 from esker.store import stores
 from tests.leftovers import leftovers, named
@@ -28,7 +29,7 @@ from tests.simulation.adversity import Adversity, WritersChance
 from tests.simulation.history import TableHistory
 from tests.simulation.model import Change, Rows, Violation, require
 from tests.simulation.schedule import Schedule
-from tests.simulation.writer import Writer, table
+from tests.simulation.writer import Branch, Writer, table
 
 KINDS = [
     ("append", 3),
@@ -57,6 +58,7 @@ COLUMNS = [
 ]
 INDICES = [("index", 2)]
 COMPACTION = [("compact", 4), ("plan_and_compact", 4), ("tag", 2)]
+BRANCHES = [("branch", 8), ("on_branch", 40), ("delete_branch", 1)]
 CLEANUP = [("cleanup", 9), ("restore", 8), ("detached", 4), ("overwrite", 3)]
 """Beside a clean-up, more of what brings old versions back."""
 _NAMES = itertools.count()
@@ -81,17 +83,22 @@ class Simulation:
         # Of its own: what seeds did before there was this goes on as it did.
         if random.Random(f"{seed} compaction").random() < 0.4:
             kinds = kinds + COMPACTION
+        if random.Random(f"{seed} of branches").random() < 0.3:
+            kinds = kinds + BRANCHES
         self.kinds = [(name, weight) for name, weight in kinds if name not in left_out]
         self.legacy_copy = chance.random() < 0.15
         self.version = chance.choice(["2.0", "2.1"])
         self.inner = Store(f"memory://{self.name}")
         self.archived: dict[str, bytes] = {}
+        self.branches: dict[str, Branch] = {}
         self.changes: list[Change] = []
         self.seen: list[tuple[int, Rows]] = []
         self.trace: list[str] = []
         self.manifests: set[str] = set()
         self.faults: collections.Counter[str] = collections.Counter()
         self.schedule = Schedule(seed)
+        self.is_over = False
+        """Whether all writers came to their ends: what is checked then meets no faults."""
         self.adversity = Adversity(seed, alone=chance.random() < 0.3)
         # A clean-up has more to do in a longer history.
         longest = 8 if self.has_cleaner else 4
@@ -117,6 +124,7 @@ class Simulation:
         try:
             with self.adversity:
                 self.schedule.run([writer.work for writer in self.writers])
+            self.is_over = True
             self.check(uri)
         finally:
             for meta in self.inner.list():
@@ -124,6 +132,7 @@ class Simulation:
 
     def check(self, uri: str) -> None:
         """Checks the history."""
+        self._remove_strays()
         history = TableHistory(uri, has_holes=self.has_cleaner)
         history.read()
         history.check_tags()
@@ -135,19 +144,56 @@ class Simulation:
         require(found == left, f"a dry run names {found}, expected {left}")
         latest = esker.write_dataset(table({-1: 0}), uri, mode="append")
         require(latest.version == history.latest + 1, "the next writer goes on from there")
+        # What is read of branches needs nothing that a clean-up took.
+        lines = self._branches(uri)
         # What a clean-up has removed is needed for the check of what came after it.
         for path, data in self.archived.items():
-            if not self.inner.put_if_absent(path, data) and self.inner.get(path) != data:
-                self._remove_stray(path, history)
-                self.inner.put(path, data)
-        history.check(self.changes, self.seen)
+            self.inner.put_if_absent(path, data)
+        history.check([change for change in self.changes if change.branch is None], self.seen)
+        for name, line in lines.items():
+            first = line.first
+            require(line.states[first] == history.states[first], f"branch {name} does not start as version {first}")
+            line.check([change for change in self.changes if change.branch == name], [])
 
-    def _remove_stray(self, path: str, history: TableHistory) -> None:
-        """Removes a version under a number that came free, whose writer slept, put it and died before it looked."""
-        manifest = Manifest.decode(self.inner.get(path), path)
-        makers = [change for change in self.changes if manifest.transaction_file in change.transactions]
-        require(len(makers) == 1 and makers[0].outcome == "unknown", f"{path} is a stray of {makers}")
-        history.states.pop(manifest.version, None)
+    def _branches(self, uri: str) -> dict[str, TableHistory]:
+        """The branches that nobody tried to delete, each read whole."""
+        there = esker.dataset(uri).branches.list()
+        found = {}
+        for name, branch in self.branches.items():
+            made = branch.made_by
+            require(name not in there or made.outcome != "refused", f"{made} was refused, and {name} is there")
+            if branch.is_deleted:
+                continue
+            require(name in there or made.outcome != "done", f"{made} is done, and {name} is not there")
+            if name in there:
+                require(there[name]["parent_version"] == branch.version, f"branch {name} starts from another version")
+                found[name] = TableHistory(f"{uri}/tree/{name}", first=branch.version)
+                found[name].read()
+        require(set(there) <= set(self.branches), f"branches {set(there)} of nobody")
+        return found
+
+    def _remove_strays(self) -> None:
+        """Removes versions under numbers that came free, each put by a writer that slept and died before it looked.
+
+        They are of nobody's history: later versions were not built on them, files that they name may be gone, and the
+        next clean-up takes them. Their writers must not have told anything else.
+        """
+        for path, data in self.archived.items():
+            if not path.endswith(".manifest"):
+                continue
+            try:
+                there = self.inner.get(path)
+            except NotFoundError:
+                continue
+            if there != data:
+                manifest = Manifest.decode(there, path)
+                makers = [change for change in self.changes if manifest.transaction_file in change.transactions]
+                require(len(makers) == 1 and makers[0].outcome == "unknown", f"{path} is a stray of {makers}")
+                self.inner.delete(path)
+
+    def branch(self, folder: str) -> Store:
+        """The store of a branch's tree."""
+        return Store(f"memory://{self.name}/{folder}")
 
     def archive(self, path: str) -> None:
         """Keeps what a clean-up removes, for the check."""
@@ -174,6 +220,11 @@ class Simulation:
 _ARCHIVIST = ThreadPoolExecutor(1)
 
 
+def _home(uri: str) -> str:
+    """The writer's view of the table, of whose branch this may be the URI: `sim://{simulation}/{writer}/tree/{branch}`."""
+    return "/".join(uri.split("/")[:4])
+
+
 def simulate(seed: int) -> Simulation:
     """Runs and checks one seed.
 
@@ -181,8 +232,8 @@ def simulate(seed: int) -> Simulation:
         Violation: The history must not be.
     """
     simulation = Simulation(seed)
-    writers = {writer.uri: writer for writer in simulation.writers}
-    stores.register("sim", lambda uri, options, durable: writers[uri].open(uri, options, durable))
+    writers = {writer.home: writer for writer in simulation.writers}
+    stores.register("sim", lambda uri, options, durable: writers[_home(uri)].open(uri, options, durable))
     pause, Backoff.pause = Backoff.pause, lambda self, attempt: 0.0  # type: ignore[method-assign]
     order = vars(compaction)
     chance, order["random"] = order["random"], WritersChance()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from uuid import UUID
@@ -10,7 +11,7 @@ import pyarrow as pa
 
 import esker
 from esker import LanceDataset, LanceOperation
-from esker.exceptions import CommitConflictError, IOFailedError, NotFoundError
+from esker.exceptions import CommitConflictError, CommitStateUnknownError, IOFailedError, NotFoundError
 from esker.fragment import write_fragments
 from esker.lance.operation import Index
 from esker.optimize import Compaction
@@ -19,11 +20,38 @@ from tests.simulation.actor import Actor, Attempt
 from tests.simulation.model import Change, Condition, Rows
 
 STAGED = ("data/", "_deletions/", "_indices/")
+ON_BRANCHES = ("append", "delete", "update", "upsert", "config", "overwrite", "compact", "plan_and_compact", "batch")
+"""What is done on branches, too."""
 
 
 def table(rows: Rows) -> pa.Table:
     """Rows as a table."""
     return pa.table({"id": pa.array(list(rows), pa.int64()), "n": pa.array(list(rows.values()), pa.int64())})
+
+
+@dataclass
+class Branch:
+    """A branch that somebody tried to make."""
+
+    version: int
+    """The version that it starts from."""
+    made_by: Change
+    is_deleted: bool = False
+    """Whether somebody tried to delete it."""
+
+
+class _AtBranch:
+    """While it is entered, a writer is at work on a branch."""
+
+    def __init__(self, writer: Writer, uri: str) -> None:
+        self._writer, self._uri = writer, uri
+
+    def __enter__(self) -> _AtBranch:
+        self._writer.uri = self._uri
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._writer.uri = self._writer.home
 
 
 class Writer(Actor):
@@ -119,7 +147,9 @@ class Writer(Actor):
                 except NotFoundError as error:
                     self.simulation.missing(error)
                 except OSError as error:
-                    model.require("injected" in str(error), f"{change}: {error!r}")
+                    # Who slept may find that a clean-up has taken the version after which his own one would be.
+                    is_told = isinstance(error, CommitStateUnknownError) or "injected" in str(error)
+                    model.require(is_told, f"{change}: {error!r}")
                     if self.dead:
                         self.lives += 1
                         self.dead = False
@@ -181,6 +211,44 @@ class Writer(Actor):
         dataset, name = esker.dataset(self.uri), f"t{self.number}-{change.number}"
         version = dataset.version
         return model.same, lambda: dataset.tags.create(name, version)
+
+    def _branch(self, change: Change) -> Attempt:
+        """A branch of the version that is the newest one now."""
+        dataset, name = esker.dataset(self.uri), f"b{self.number}-{change.number}"
+        self.simulation.branches[name] = Branch(dataset.version, change)
+        return model.same, lambda: dataset.create_branch(name)
+
+    def _on_branch(self, change: Change) -> Attempt | None:
+        """A change of another kind, to a branch that anybody made."""
+        names = sorted(esker.dataset(self.uri).branches.list())
+        if not names:
+            return None
+        change.branch, change.kind = self.random.choice(names), self.random.choice(ON_BRANCHES)
+        with self._at_branch(change.branch) as branch:
+            prepared: Attempt | None = getattr(self, "_" + change.kind)(change)
+        if prepared is None:
+            return None
+        expected, attempt = prepared
+
+        def on_branch() -> None:
+            with branch:
+                attempt()
+
+        return expected, on_branch
+
+    def _at_branch(self, name: str) -> _AtBranch:
+        return _AtBranch(self, f"{self.home}/tree/{name}")
+
+    def _delete_branch(self, change: Change) -> Attempt | None:
+        """Others may be at work on it."""
+        dataset = esker.dataset(self.uri)
+        names = sorted(dataset.branches.list())
+        if not names:
+            return None
+        name = self.random.choice(names)
+        # Whether it is gone or not: nothing can be told of it any more.
+        self.simulation.branches[name].is_deleted = True
+        return model.same, lambda: dataset.branches.delete(name)
 
     def _reserve(self, change: Change) -> Attempt:
         version = esker.dataset(self.uri).version

@@ -52,6 +52,10 @@ def die(stage: str, batch: object) -> None:
     if os.environ.get(_VICTIM) == "driver":
         # The driver and its JVM.
         os.killpg(int(os.environ[_DRIVER]), signal.SIGKILL)
+    if os.environ.get(_VICTIM) == "executor":
+        # The JVM that has started the daemon that has forked this worker.
+        daemon = Path(f"/proc/{os.getppid()}/stat").read_text()
+        os.kill(int(daemon.rpartition(") ")[2].split()[1]), signal.SIGKILL)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -118,7 +122,9 @@ def query(folder: str, kind: str, mode: str) -> None:
     os.environ[_DRIVER] = str(os.getpgid(0))
 
     spark = (
-        SparkSession.builder.master("local[2,4]")
+        SparkSession.builder.master(
+            "local-cluster[2,1,1024]" if os.environ.get(_VICTIM) == "executor" else "local[2,4]"
+        )
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "1g")
@@ -143,7 +149,7 @@ def query(folder: str, kind: str, mode: str) -> None:
             die("commit_end", batch)
 
         upsert._Upsert.__call__ = dying  # type: ignore[method-assign]
-        writer = upsert.upsert_stream(rows, uri, keys="id")
+        writer = upsert.upsert_stream(rows, uri, keys="id", table_format=kind)
     else:
         rows = rows.groupBy("id").count() if mode == "complete" else rows.repartition(2)
         writer = rows.writeStream.format("killed").option("tableFormat", kind).option("path", uri).outputMode(mode)
@@ -162,7 +168,7 @@ def start(folder: Path, kind: str, mode: str, stage: str, batch: int, victim: st
         stdout=subprocess.DEVNULL,
         stderr=(folder / "stderr").open("wb"),
     )
-    return process.wait(timeout=240)
+    return process.wait(timeout=900)
 
 
 def outcome(folder: Path, kind: str, mode: str, stage: str, victim: str, *, torn: bool = False) -> str:
@@ -173,7 +179,8 @@ def outcome(folder: Path, kind: str, mode: str, stage: str, victim: str, *, torn
         kind: The format of the table.
         mode: "append", "complete" or "upsert".
         stage: Where it dies.
-        victim: "driver" for all its processes, "worker" for the one that is at that stage.
+        victim: "driver" for all its processes, "worker" for the one that is at that stage, "executor" for the JVM that
+            runs the tasks of that worker.
         torn: Whether the note of the checkpoint that the last batch is done is lost, too.
     """
     (folder / "in").mkdir(parents=True)
@@ -218,7 +225,7 @@ def cases() -> Iterable[tuple[str, str, str]]:
     for kind in ("lance", "delta"):
         for mode in ("append", "complete"):
             yield from ((kind, mode, stage) for stage in STAGES)
-    yield from (("lance", "upsert", stage) for stage in OF_UPSERTS)
+        yield from ((kind, "upsert", stage) for stage in OF_UPSERTS)
 
 
 def by_hand(runs: int, seconds: float) -> None:
@@ -230,7 +237,9 @@ def by_hand(runs: int, seconds: float) -> None:
         for kind, mode, stage in shuffled:
             if time.monotonic() > until:
                 break
-            victim = "worker" if mode != "upsert" and number % 3 == 2 else "driver"
+            victim = ("driver", "worker", "executor")[number % 3]
+            if mode == "upsert" or (victim == "executor" and not stage.startswith("task")):
+                victim = "driver"
             with tempfile.TemporaryDirectory() as folder:
                 found = outcome(Path(folder, "q"), kind, mode, stage, victim, torn=number % 2 == 1)
             figures[f"{kind} {mode} {stage} {victim}: {'wrong' if found else 'right'}"] += 1

@@ -45,7 +45,7 @@ WRITE = {
     "partitionOverwriteMode": "dynamic",
     "partitionColumns": "p",
 }
-LANCE_ONLY = ("nanoseconds", "rowsPerPartition", "bytesPerPartition", "dataStorageVersion", "vectors")
+LANCE_ONLY = ("nanoseconds", "rowsPerPartition", "dataStorageVersion", "vectors")
 DELTA_ONLY = (
     *("timestampAsOf", "partitionTimezone", "replaceWhere", "mergeSchema", "userMetadata"),
     *("partitionOverwriteMode", "partitionColumns"),

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import esker.spark
-from esker.exceptions import InvalidArgumentError, UnsupportedError
+from esker.exceptions import AlreadyExistsError, InvalidArgumentError
 from esker.spark.streaming.upsert import _once
 from tests.spark.streams import Query, ids
 
@@ -85,18 +85,25 @@ def test_a_stream_into_a_table_and_out_of_it(
         assert str(there[3]["amount"]) == "3.25"
 
 
-def test_upserts_and_their_feed(spark: SparkSession, tmp_path: Path, source: Callable[..., DataFrame]) -> None:
+@pytest.mark.parametrize("kind", ["lance", "delta"])
+def test_upserts_and_their_feed(
+    spark: SparkSession, tmp_path: Path, source: Callable[..., DataFrame], kind: str
+) -> None:
     uri = str(tmp_path / "t")
+
+    def version() -> int:
+        return int(lance.dataset(uri).version) if kind == "lance" else deltalake.DeltaTable(uri).version()
+
     for number, (first, last) in enumerate(((0, 10), (5, 15))):
         rows = source(number, [_row(n) | {"amount": number} for n in range(first, last)])
-        upsert = esker.spark.upsert_stream(rows, uri, keys=["ID"])
+        upsert = esker.spark.upsert_stream(rows, uri, keys=["ID"], table_format=kind)
         _run(upsert, tmp_path / "c")
-        version = lance.dataset(uri).version
+        before = version()
         _forget_the_last_batch(tmp_path / "c")
         _run(upsert, tmp_path / "c")
-        assert lance.dataset(uri).version == version
-    found = {row["id"]: int(row["amount"]) for row in lance.dataset(uri).to_table().to_pylist()}
-    assert found == {n: int(n >= 5) for n in range(15)}
+        assert version() == before
+    table = lance.dataset(uri).to_table() if kind == "lance" else deltalake.DeltaTable(uri).to_pyarrow_table()
+    assert sorted((row["id"], int(row["amount"])) for row in table.to_pylist()) == [(n, int(n >= 5)) for n in range(15)]
     feed = Query(uri, readChangeFeed="true", startingVersion=1).rows()
     kinds = [(row["_change_type"], row["id"]) for row in feed]
     assert sorted(kinds) == sorted(
@@ -115,8 +122,12 @@ def test_what_an_upsert_refuses(spark: SparkSession, tmp_path: Path, source: Cal
     with pytest.raises(InvalidArgumentError, match="'key'"):
         esker.spark.upsert_stream(rows, str(tmp_path / "t"), keys="key")
     deltalake.write_deltalake(str(tmp_path / "d"), ids(0, 1))
-    with pytest.raises(UnsupportedError, match="Delta table"):
-        esker.spark.upsert_stream(rows, str(tmp_path / "d"), keys="id")
+    with pytest.raises(InvalidArgumentError, match="vectors is for Lance tables"):
+        esker.spark.upsert_stream(rows, str(tmp_path / "d"), keys="id", vectors={"v": 2})
+    with pytest.raises(InvalidArgumentError, match="compact_every is for Lance tables"):
+        esker.spark.upsert_stream(rows, str(tmp_path / "d"), keys="id", compact_every=2)
+    with pytest.raises(AlreadyExistsError):
+        esker.spark.upsert_stream(rows, str(tmp_path / "d"), keys="id", table_format="lance")
 
 
 def test_of_several_rows_of_a_key_the_latest_wins() -> None:

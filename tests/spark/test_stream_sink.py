@@ -100,6 +100,55 @@ def test_small_tasks_make_one_file(tmp_path: Path, kind: str, monkeypatch: pytes
     assert (_there(uri), len(_files(uri))) == ([0, 1, 2, 3, 4], 3)
 
 
+@pytest.mark.parametrize("most", [1, 2])
+def test_a_batch_has_no_more_files_than_it_may(
+    tmp_path: Path, kind: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = str(tmp_path / "t")
+    monkeypatch.setattr(sink, "SMALL_BYTES", 0)
+    for number in range(2):
+        first = number * 10
+        tasks = [_rows(*range(first, first + 5)), _rows(first + 5), [], _rows(first + 6, first + 7), _rows(first + 8)]
+        for _ in range(2):
+            Batch(uri, SCHEMA, QUERY, number, tableFormat=kind, maxFilesPerCommit=most).run(*tasks)
+    assert _there(uri) == [*range(9), *range(10, 19)]
+    found = len(_files(uri))
+    # Files of a Delta table go into one for each partition.
+    assert found == 2 * most if kind == "lance" else found == 2
+    Batch(uri, SCHEMA, QUERY, 2, complete=True, maxFilesPerCommit=1).run(_rows(1), _rows(2))
+    assert _there(uri) == [1, 2]
+
+
+def test_files_of_partitions_are_joined_within_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = str(tmp_path / "t")
+    monkeypatch.setattr(sink, "SMALL_BYTES", 0)
+    given: Any = {"tableFormat": "delta", "partitionColumns": "s", "maxFilesPerCommit": 1}
+    Batch(uri, SCHEMA, QUERY, 0, **given).run(_rows(0, 1), _rows(1, 1), _rows(0, 2))
+    assert (_there(uri), len(_files(uri))) == ([0, 0, 1, 1, 1, 2], 3)
+
+
+def test_a_table_is_compacted_after_some_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = str(tmp_path / "t")
+    for number in range(5):
+        Batch(uri, SCHEMA, QUERY, number, compactEvery=3).run(_rows(number))
+    assert [fragment.count_rows() for fragment in lance.dataset(uri).get_fragments()] == [3, 1, 1]
+    assert _there(uri) == list(range(5))
+    # A batch is there, whatever becomes of the compaction after it.
+    from esker.dataset.optimizer import DatasetOptimizer
+
+    def failing(*_: Any, **__: Any) -> None:
+        raise UnsupportedError("no")
+
+    monkeypatch.setattr(DatasetOptimizer, "compact_files", failing)
+    with pytest.warns(UserWarning, match="was not compacted: no"):
+        Batch(uri, SCHEMA, QUERY, 5, compactEvery=3).run(_rows(5))
+    assert _there(uri) == list(range(6))
+    with pytest.raises(InvalidArgumentError, match="compactEvery is for Lance tables"):
+        Batch(str(tmp_path / "d"), SCHEMA, QUERY, 0, tableFormat="delta", compactEvery=3).run(_rows(0))
+    with pytest.raises(InvalidArgumentError, match="option maxFilesPerCommit is for streams"):
+        wrote(uri, SCHEMA, _rows(9), maxFilesPerCommit=2)
+
+
 def test_a_batch_without_rows_makes_a_table_but_no_version(tmp_path: Path, kind: str) -> None:
     uri = str(tmp_path / "t")
     Batch(uri, SCHEMA, QUERY, 0, tableFormat=kind).run([])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,10 +14,10 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 import esker
 from esker._native.table import Transaction
 from esker.delta import write_deltalake
-from esker.exceptions import CommitConflictError, CorruptFileError, EskerError, InvalidArgumentError
+from esker.exceptions import CommitConflictError, CorruptFileError, EskerError, InvalidArgumentError, NotFoundError
 from esker.lance import LanceCommit, LanceLog
 from esker.spark.source import EskerSource
-from esker.spark.wording import WORDING, in_words_of_spark
+from esker.spark.wording import WORDING, as_raised_by_esker, in_words_of_spark
 
 ROOT = Path(__file__).parents[2]
 NUMBERS = StructType([StructField("i", IntegerType())])
@@ -75,3 +77,57 @@ def test_other_errors_go_through_as_they_are() -> None:
     assert str(error) == "page 3 is cut off, restore the file"
     with pytest.raises(KeyError), in_words_of_spark():
         raise KeyError("k")
+
+
+READER_GONE = """
+import os, socket, sys, traceback
+from esker.spark import wording
+
+wording._is_worker = lambda: sys.argv[1] == "worker"
+
+def rows():
+    with wording.in_words_of_spark():
+        while True:
+            yield b"x" * 50_000
+
+def work(out):
+    # As pyspark.worker does it: the error is told through the pipe, as far as it is there, and the process ends.
+    try:
+        for row in rows():
+            out.write(row)
+    except BaseException as error:
+        try:
+            out.write("".join(traceback.format_exception(error)).encode())
+        except OSError:
+            pass
+        sys.exit(-1)
+
+ours, theirs = socket.socketpair()
+out = os.fdopen(os.dup(ours.fileno()), "wb", 65536)
+theirs.close()
+try:
+    work(out)
+except SystemExit:
+    pass
+finally:
+    try:
+        out.flush()
+    except OSError:
+        print(traceback.format_exc(), file=sys.stderr)
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(("where", "told"), [("worker", False), ("elsewhere", True)])
+def test_a_worker_whose_reader_has_gone_ends_without_a_stack(where: str, told: bool) -> None:
+    done = subprocess.run([sys.executable, "-c", READER_GONE, where], capture_output=True, text=True, check=False)
+    assert ("BrokenPipeError" in done.stderr) == told, done.stderr
+
+
+def test_what_a_worker_raises_is_esker_s_again_for_the_user() -> None:
+    told = "[PYTHON_EXCEPTION] thrown: esker.exceptions.NotFoundError: no table at t; check the path\n SQLSTATE: 38000"
+    with pytest.raises(NotFoundError, match="^no table at t; check the path$"), as_raised_by_esker():
+        raise RuntimeError(told)
+    for other in ("esker.exceptions.Strange: x", "esker.exceptions.Any: x", "nothing of ours"):
+        with pytest.raises(RuntimeError, match=other), as_raised_by_esker():
+            raise RuntimeError(other)

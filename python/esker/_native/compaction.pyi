@@ -56,6 +56,10 @@ def rewrite_fragments(
     target_bases: Sequence[int | None] = ...,
     copy_pages: bool = True,
     page_bytes: int | None = None,
+    batch_rows: int | None = None,
+    threads: int | None = None,
+    ahead_bytes: int | None = None,
+    copied_bytes: int | None = None,
 ) -> RewriteOutcome:
     """Writes the live rows of fragments, in order, to new files; nothing is visible yet.
 
@@ -73,6 +77,10 @@ def rewrite_fragments(
         target_bases: The base paths that files go to in turn; None is the table's own root.
         copy_pages: Whether large pages of which all rows are alive are copied as they are.
         page_bytes: The size of a full page; pages of an eighth of it are large. By default 8 MiB, or what the memory allows.
+        batch_rows: The most rows that are read at once.
+        threads: Pages that are encoded at a time, and parts that are read ahead; by default as many as there are processors.
+        ahead_bytes: Bytes of rows that are read ahead; by default as the memory allows.
+        copied_bytes: Bytes of whole pages that are read ahead, to be copied; by default as the memory allows.
 
     Raises:
         InvalidArgumentError: A fragment that the version does not have, or one named twice.

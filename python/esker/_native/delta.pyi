@@ -1,6 +1,6 @@
 """The Delta log: the versions of a table, their files, and file pruning by a filter."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, final
 
 from .expr import ArrowArrayExportable, Predicate
@@ -159,14 +159,23 @@ class ColumnSplice:
     def row_groups(self) -> list[int]:
         """The number of rows of each row group."""
 
-    def append(self, part: bytes) -> bytes:
-        """Copies the next row group with the columns of a Parquet file that has one of as many rows.
+    def begin(self, store: Store, path: str, schema: bytes, *, only: bool = False) -> None:
+        """Begins the copy, at a path of a store.
 
-        Returns the next bytes of the copy.
+        `schema` is a Parquet file without rows that has the columns that are replaced; with `only` there are no others.
         """
 
-    def finish(self) -> bytes:
-        """Ends the copy: its last bytes."""
+    def append(self, rows: int, part: Callable[[str], bytes]) -> None:
+        """Copies the next row group, of which so many rows stay; none of it if that is 0.
+
+        `part` gives the new values of a column, as a Parquet file that has one row group of it alone.
+        """
+
+    def finish(self) -> int:
+        """Ends the copy, which is visible then; its size in bytes."""
+
+    def abort(self) -> None:
+        """Leaves nothing behind of a copy that is not finished."""
 
 def encode_deletion_vector(rows: Sequence[ArrowArrayExportable]) -> tuple[bytes, int]:
     """The bytes of the deletion vector of some rows, and how many rows those are.

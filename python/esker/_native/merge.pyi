@@ -11,6 +11,7 @@ from .table import ArrowSchemaExportable, Manifest, Operation
 from .write import ArrowStreamExportable
 
 __all__ = [
+    "DiskQuota",
     "KeyJoin",
     "MergeRequest",
     "MergeSource",
@@ -21,6 +22,19 @@ __all__ = [
 ]
 
 @final
+class DiskQuota:
+    """Bytes that temporary files of several holders may take, together.
+
+    Args:
+        limit: How many; any number if not given.
+    """
+
+    def __new__(cls, limit: int | None = None) -> DiskQuota: ...
+    @property
+    def used(self) -> int:
+        """Bytes that are taken."""
+
+@final
 class MergeSource:
     """The source rows of a merge, which can be read any number of times.
 
@@ -28,11 +42,11 @@ class MergeSource:
         stream: The rows; read to its end.
         memory_limit: Bytes above which they go to a file in the folder for temporary files. The file has no name and is
             gone with this object, or with the process.
-        disk_limit: Bytes of that file at most.
+        disk: What its bytes are taken of.
     """
 
     def __new__(
-        cls, stream: ArrowStreamExportable, *, memory_limit: int, disk_limit: int | None = None
+        cls, stream: ArrowStreamExportable, *, memory_limit: int, disk: DiskQuota | None = None
     ) -> MergeSource: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The rows, in their order."""
@@ -61,13 +75,16 @@ class KeyJoin:
     def num_rows(self) -> int:
         """How many rows the source has."""
 
-    def find(self, batch: ArrowBatchExportable) -> ArrowData:
+    def find(self, batch: ArrowBatchExportable, *, first: int = 0, most: int | None = None) -> tuple[ArrowData, int]:
         """The pairs whose keys are equal: a batch of `source` and `target`, numbers of rows as uint32.
 
-        They ascend by the row of the batch. A key with a null equals none.
+        They ascend by the row of the batch. A key with a null equals none. And the row of the batch to go on with, the
+        number of its rows at its end.
 
         Args:
             batch: The key's columns, in their order and of their types.
+            first: The row to begin with.
+            most: How many pairs are enough.
         """
 
 @final
@@ -78,11 +95,11 @@ class RowPartitions:
         schema: The columns.
         parts: How many partitions.
         memory_limit: Bytes that are kept in memory.
-        disk_limit: Bytes of the file at most.
+        disk: What the file's bytes are taken of.
     """
 
     def __new__(
-        cls, schema: ArrowSchemaExportable, parts: int, *, memory_limit: int, disk_limit: int | None = None
+        cls, schema: ArrowSchemaExportable, parts: int, *, memory_limit: int, disk: DiskQuota | None = None
     ) -> RowPartitions: ...
     @property
     def rows(self) -> list[int]:

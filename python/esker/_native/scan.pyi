@@ -8,7 +8,7 @@ from .expr import Predicate
 from .store import Store
 from .table import Manifest
 
-__all__ = ["BatchStream", "count_rows", "deleted_row_ids", "scan", "take", "take_ids"]
+__all__ = ["BatchStream", "count_rows", "deleted_row_ids", "ruled_out", "scan", "take", "take_ids"]
 
 @type_check_only
 class ArrowArrayExportable(Protocol):
@@ -112,6 +112,11 @@ def take_ids(
 
 def deleted_row_ids(store: Store, begin: Manifest, end: Manifest) -> BatchStream:
     """The ids (`_rowid`) of the rows of `begin` that are not in `end`. Both need stable row ids."""
+
+def ruled_out(
+    store: Store, manifest: Manifest, filter: Predicate, *, fragment_ids: Sequence[int] | None = None
+) -> tuple[int, int]:
+    """How many groups of rows have statistics, and how many of them `filter` rules out. Opens the files, reads no rows."""
 
 def count_rows(
     store: Store,

@@ -12,6 +12,7 @@ __all__ = [
     "ListedObjects",
     "ObjectMeta",
     "ObjectWriter",
+    "Session",
     "Store",
     "is_secret_option",
     "path_at_home",
@@ -62,6 +63,29 @@ class IoStats:
         """Bytes that were written."""
 
 @final
+class Session:
+    """The caches of some stores. Sizes are limits in bytes."""
+
+    def __new__(
+        cls, *, metadata_cache_size_bytes: int | None = None, index_cache_size_bytes: int | None = None
+    ) -> Self: ...
+    @property
+    def id(self) -> int:
+        """A number that no other session has while this one lives."""
+
+    @property
+    def metadata_bytes(self) -> int:
+        """Bytes that are kept of the metadata of files and pages."""
+
+    @property
+    def index_bytes(self) -> int:
+        """Bytes that are kept of indices."""
+
+    @property
+    def num_items(self) -> int:
+        """How many entries are kept."""
+
+@final
 class ObjectWriter:
     """A new object that is written piece by piece. Nothing is visible before `finish`."""
 
@@ -102,6 +126,13 @@ class Store:
     @property
     def uri(self) -> str:
         """The root as it was given, without credentials."""
+
+    def join(self, session: Session) -> None:
+        """Keeps from now on in a session what is read of files. What was kept is forgotten."""
+
+    @property
+    def session(self) -> Session:
+        """The session that keeps what is read of files; by default one of its own."""
 
     def copy(self, path: str, to: Store, target: str) -> int:
         """Copies an object to another store, where it is called `target`; returns its size in bytes."""

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, final, type_check_only
 
+from typing_extensions import disjoint_base
+
 from .scan import ArrowArrayExportable
 from .store import Store
 
@@ -110,7 +112,7 @@ class Schema:
     def __hash__(self) -> int: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
-@final
+@disjoint_base
 class DataFile:
     """One file of a fragment: some columns of all its rows."""
 
@@ -191,6 +193,17 @@ class Fragment:
         """The same fragment with other deleted rows. Raises `InvalidArgumentError` for a type that is neither "array"
         nor "bitmap"."""
 
+    def stored_lineage(self, sequence: str) -> tuple[str, bytes] | None:
+        """How a sequence is stored, "inline", "external" or "spilled", and the message of that; None without it. It is
+        named by its column: "_rowid", "_row_created_at_version" or "_row_last_updated_at_version"."""
+
+    def with_stored_lineage(self, sequence: str, form: str, payload: bytes) -> Fragment:
+        """The same fragment, whose sequence is stored as the message says. Raises `InvalidArgumentError` for another
+        sequence or form."""
+
+    def inline_row_ids(self) -> list[int]:
+        """The stable row ids of its rows, which must be stored inline."""
+
     def with_row_ids(self, ids: ArrowArrayExportable) -> Fragment:
         """The same new fragment, whose first rows keep these stable row ids (uint64, no nulls); the commit gives ids to
         the rows behind them."""
@@ -261,6 +274,11 @@ class Manifest:
     @property
     def data_storage_version(self) -> str:
         """The file version that its data files have: "0.1", "2.0", "2.1", "2.2"."""
+
+    @property
+    def storage_version_to_write(self) -> str:
+        """The version of data files that are added: that of those which are there, even where an old release noted
+        another one. Raises `CorruptFileError` if they are of 0.1 and of later versions."""
 
     @property
     def reader_feature_flags(self) -> int:

@@ -1,12 +1,12 @@
 """Writing data files."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Literal, Protocol, type_check_only
 
 from .store import Store
 from .table import Fragment, Manifest, Schema
 
-__all__ = ["write_fragments"]
+__all__ = ["spill_row_lineage", "write_fragments"]
 
 @type_check_only
 class ArrowStreamExportable(Protocol):
@@ -53,4 +53,22 @@ def write_fragments(
     Raises:
         SchemaMismatchError: The stream is not of `schema`, or a column that is not nullable holds a null.
         UnsupportedError: A type or a null that the file version cannot hold (`column`, `type`, `file_version`).
+    """
+
+def spill_row_lineage(
+    store: Store, manifest: Manifest, fragments: Sequence[Fragment], moved_from: Set[int]
+) -> tuple[list[Fragment], list[str]]:
+    """Writes the lineage of rows that moved to files of their own, where the table's config asks for it and it is long.
+
+    Returns the fragments, of which some have such a file, and the paths of these files relative to the table's root. On
+    an error no file stays behind.
+
+    Args:
+        store: Where the table lies.
+        manifest: The version that the rows come from.
+        fragments: New fragments with the ids that their rows keep.
+        moved_from: The ids of the fragments that the rows come from.
+
+    Raises:
+        InvalidArgumentError: The config asks for it in words that mean nothing.
     """

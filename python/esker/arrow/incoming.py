@@ -1,8 +1,8 @@
 """Incoming data: converts whatever a write accepts to one stream of record batches, a `BatchSource`.
 
-Accepted are a table, a reader, a dataset, a scanner, pandas, polars, dictionaries, an iterator of batches with a
-schema, and any object with `__arrow_c_stream__`. View types become the plain types that files hold, and
-JSON text becomes JSONB.
+Accepted are a table, a reader, a dataset, a scanner, pandas, polars, dictionaries, a list of instances of a pydantic
+model, an iterator of batches with a schema, and any object with `__arrow_c_stream__`. View types become the plain
+types that files hold, and JSON text becomes JSONB.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from .batch_source import BatchSource
 from .casting import cast_batch
 from .json_columns import as_jsonb
 from .plain_types import plain_schema
+from .pydantic_models import is_model, models_to_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,6 +86,8 @@ def _source(data_obj: ReaderLike, schema: pa.Schema | None) -> BatchSource:
         return _source((frame.collect() if hasattr(frame, "collect") else frame).to_arrow(), None)
     if isinstance(data_obj, Mapping):
         return _source(pa.Table.from_pydict(dict(data_obj), schema=schema), None)
+    if isinstance(data_obj, list) and data_obj and is_model(type(data_obj[0])):
+        return _source(models_to_table(type(data_obj[0]), data_obj, schema), None)
     if isinstance(data_obj, list) and data_obj and isinstance(data_obj[0], Mapping):
         return _source(pa.Table.from_pylist(data_obj, schema=schema), None)
     if hasattr(data_obj, "__arrow_c_stream__"):

@@ -10,6 +10,15 @@ from .batch_source import BatchSource
 _NAME = b"ARROW:extension:name"
 _TEXT, _STORED = "arrow.json", "lance.json"
 
+_NUMBERS = frozenset(
+    kind.id
+    for kind in (
+        *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+        *(pa.float16(), pa.float32(), pa.float64(), pa.bool_(), pa.date32(), pa.date64(), pa.timestamp("us")),
+    )
+)
+"""Types that JSON never has: of a table of thousands of columns the metadata of the others are looked at alone."""
+
 
 def has_json_text(schema: pa.Schema) -> bool:
     """Whether a column, or a field within one, is JSON as text."""
@@ -94,7 +103,9 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _has(field: pa.Field, name: str) -> bool:
-    if (field.metadata or {}).get(_NAME) == name.encode() or getattr(field.type, "extension_name", None) == name:
-        return True
     type_ = field.type
+    if type_.id in _NUMBERS:
+        return False
+    if (field.metadata or {}).get(_NAME) == name.encode() or getattr(type_, "extension_name", None) == name:
+        return True
     return any(_has(type_.field(index), name) for index in range(type_.num_fields))

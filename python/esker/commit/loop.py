@@ -134,6 +134,8 @@ class _Race:
         self._staged = staged
         # A change that is computed again may have a new write id; a commit under an earlier one is ours, too.
         self._own = {change.write_id}
+        self._was_shown = False
+        """Whether ours was there for a while, under a number that had come free: a clean-up takes its files then."""
         self._attempts = self._failures = self._reruns = 0
         self._started = limits.clock()
 
@@ -265,13 +267,15 @@ class _Race:
         change = self.doubts[version]
         if not isinstance(change, MayMissHistory) or change.is_in_history(version):
             return True
+        # It was there to be read: another writer may have restored it, and so refer to its files by now.
+        self._was_shown = True
         self._not_at(version)
         return False
 
     def _not_at(self, version: int) -> None:
         """Notes that the object of `version` is not ours, and never will be."""
         self.doubts.pop(version, None)
-        if not self.doubts and self._staged.outcome is Outcome.UNKNOWN:
+        if not self.doubts and not self._was_shown and self._staged.outcome is Outcome.UNKNOWN:
             self._staged.outcome = Outcome.REFUSED
 
     def _failed(self, failure: Exception | None) -> None:

@@ -67,7 +67,7 @@ if not TYPE_CHECKING:
             "Index": "esker.lance.operation",
             "LanceFragment": "esker.fragment",
             "LanceSchema": "esker.schema",
-            "Session": "esker.lance.io_stats",
+            "Session": "esker.lance.session",
             "batch_udf": "esker.udf",
         },
     )

@@ -22,13 +22,14 @@ from ..commit.protocol import CommitLock
 from ..exceptions import InvalidArgumentError
 from ..fragment import LanceFragment
 from ..lance.history.versions import version_asof
-from ..lance.io_stats import IOMeter, IOStats, Session
+from ..lance.io_stats import IOMeter, IOStats
 from ..lance.log import LanceLog
 from ..lance.refs.opening import open_at
 from ..lance.refs.places import Reference
 from ..lance.scan.options import ColumnOrdering, Columns, blobs_as, integer
 from ..lance.scan.predicate import Filter, to_predicate
 from ..lance.scan.take import take_rows
+from ..lance.session import Session, session_for
 from ..lance.version import TableVersion
 from ..lance.write.request import WriteArguments
 from ..lance.write.table import write_given
@@ -44,6 +45,7 @@ from .cleanup import CleanupApi
 from .clones import BasePathsApi
 from .columns import ColumnsApi
 from .commits import CommitsApi
+from .in_memory import InMemoryApi
 from .inventory import InventoryApi, check_read_params
 from .merge_insert import MergeInsertApi
 from .optimizer import OptimizeApi
@@ -77,6 +79,7 @@ class LanceDataset(
     CleanupApi,
     OptimizeApi,
     InventoryApi,
+    InMemoryApi,
     ValidationApi,
     UnsupportedApi,
     pyarrow.dataset.UnionDataset,  # type: ignore[misc]
@@ -91,9 +94,11 @@ class LanceDataset(
         default_scan_options: Default options of the user's scans: `scanner`, `to_table`, `to_batches`, `to_pandas`,
             `head`, `slice`, `schema`, and the dataset as a source of rows. They do not apply to counts, takes, samples,
             fragments and changes.
-        block_size: A hint of pylance, of no effect here, like all cache sizes.
+        block_size: A hint of pylance, of no effect here, like `index_cache_size` and `metadata_cache_size`.
+        metadata_cache_size_bytes: The limit of the dataset's own session, if none is given; see `Session`.
+        index_cache_size_bytes: Likewise.
         commit_lock: Held around commits, for stores without put-if-absent.
-        session: Counts the requests of several datasets together.
+        session: The caches that several datasets share, and one account of their requests.
         manifest_store: The external manifest store of a table whose store has no put-if-absent: an
             `esker.commit.ExternalManifestStore`, or the URI of one. All writers must use it.
         base_store_params: Options by the path of a base path; they replace `storage_options` for it.
@@ -140,7 +145,8 @@ class LanceDataset(
         **pylance_only: Any,
     ) -> None:
         check_read_params(read_params)
-        del block_size, index_cache_size, metadata_cache_size, metadata_cache_size_bytes, index_cache_size_bytes
+        del block_size, index_cache_size, metadata_cache_size
+        session = session_for(session, index_cache_size_bytes, metadata_cache_size_bytes)
         refuse_options(serialized_manifest=serialized_manifest, **pylance_only)
         table = open_at(
             uri,
@@ -435,6 +441,19 @@ class LanceDataset(
         """Requests and bytes of this dataset since the last `io_stats`, without starting anew."""
         return self._meter.snapshot()
 
+    def session(self) -> Session:
+        """The caches of this dataset, which it shares with its other versions and with the datasets that are opened
+        with them; and the account of their requests.
+
+        Example:
+            >>> import esker, pyarrow as pa
+            >>> dataset = esker.write_dataset(pa.table({"id": [1, 2]}), "memory://doc-dataset-session")
+            >>> other = esker.dataset("memory://doc-dataset-session", session=dataset.session())
+            >>> other.session().is_same_as(dataset.session())
+            True
+        """
+        return Session._of(self._store)
+
     def insert(self, data: ReaderLike, *, mode: str = "append", **options: Unpack[WriteArguments]) -> None:
         """Writes rows and moves this dataset to the new version. See `write_dataset`."""
         written = write_given(self, data, None, mode, options)
@@ -465,16 +484,16 @@ def dataset(
         version: The version to open, the latest by default: its number, the name of a tag, or a tuple (branch, number)
             as `LanceDataset.checkout_version` takes it.
         asof: Opens the latest version before this time (local if it has no time zone) if `version` is not given.
-        block_size: A hint of pylance, of no effect here, like the cache sizes.
+        block_size: A hint of pylance, of no effect here, like `index_cache_size`.
         commit_lock: Held around commits, for stores without put-if-absent.
         index_cache_size: See `block_size`.
         storage_options: Options of the store, such as credentials.
         default_scan_options: Default options of the user's scans; see `LanceDataset`.
-        metadata_cache_size_bytes: See `block_size`.
-        index_cache_size_bytes: See `block_size`.
+        metadata_cache_size_bytes: The limit of the dataset's own session, if none is given; see `Session`.
+        index_cache_size_bytes: Likewise.
         manifest_store: The external manifest store of a table whose store has no put-if-absent: an
             `esker.commit.ExternalManifestStore`, or the URI of one.
-        session: Keeps one account of what several datasets cost.
+        session: The caches that several datasets share, and one account of their requests.
         base_store_params: By the place of a base path, its options in place of `storage_options`.
         read_params: Hints of pylance, of no effect here.
         **pylance_only: Refused unless None: `namespace_client`, `table_id`.
@@ -490,7 +509,7 @@ def dataset(
         >>> esker.dataset("memory://doc-open").version
         1
     """
-    del block_size, index_cache_size, metadata_cache_size_bytes, index_cache_size_bytes
+    del block_size, index_cache_size
     found = LanceDataset(
         uri,
         version,
@@ -501,6 +520,8 @@ def dataset(
         session=session,
         base_store_params=base_store_params,
         read_params=read_params,
+        metadata_cache_size_bytes=metadata_cache_size_bytes,
+        index_cache_size_bytes=index_cache_size_bytes,
         **pylance_only,
     )
     if version is None and asof is not None:

@@ -67,11 +67,13 @@ class DatasetOptimizer:
             materialize_deletions_threshold: The share of deleted rows above which they are (0.1).
             defer_index_remap: A hint of pylance, of no effect here: no index is written anew; without stable row ids a
                 fragment reuse index translates the addresses in indices.
-            num_threads: A hint of pylance, of no effect here: columns are encoded side by side.
+            num_threads: Pages that are encoded at a time, and parts that are read ahead; by default as the processors
+                and `memory_limit` allow.
             batch_size: Rows that are read at once.
-            io_buffer_size: A hint of pylance, of no effect here: `memory_limit` bounds what is read ahead.
+            io_buffer_size: Bytes of rows that are read ahead (as `memory_limit` allows).
             compaction_mode: "reencode", "try_binary_copy" or "force_binary_copy": whether pages are copied as they are.
-            binary_copy_read_batch_bytes: A hint of pylance, of no effect here.
+            binary_copy_read_batch_bytes: Bytes of whole pages that are read ahead, to be copied (16 MiB at most, and as
+                `memory_limit` allows).
             max_source_fragments: The most fragments to rewrite in this run, oldest first.
             max_source_rows: The most live rows to rewrite.
             max_source_bytes: The most bytes of data files to rewrite.
@@ -81,7 +83,8 @@ class DatasetOptimizer:
 
         Raises:
             InvalidArgumentError: An option is not what it must be.
-            CommitConflictError: All groups were lost to other writers, again and again.
+            CommitConflictError: All groups were lost to writers that rewrote columns, again and again. Those that other
+                compactions took are no error, and named in `lost`.
             CommitStateUnknownError: The store failed before it was known whether a group is committed.
 
         Example:

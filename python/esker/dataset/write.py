@@ -62,7 +62,7 @@ def write_dataset(
         max_retries: Attempts of the commit after the first.
         commit_timeout: The time for all attempts together; None for no limit.
         backoff: The pauses between attempts.
-        session: Counts the requests of several datasets together.
+        session: The caches that several datasets share, and one account of their requests.
         auto_cleanup_options: Has a new table clean itself up: after how many versions (`interval`, by default 20), and
             how old the versions must be that go (`older_than_seconds`, by default 14 days). The keys
             `lance.auto_cleanup.*` of the config hold it. Of no effect on a table that exists, as in pylance.

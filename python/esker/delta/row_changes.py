@@ -6,12 +6,13 @@ from datetime import datetime
 from typing import Any
 
 from .change.assignments import sql_assignments
+from .change.budget import budget
 from .change.delete import delete_rows
 from .change.update import UpdateRequest, update_rows
 from .log.target import WriteTarget
 from .merge.clauses import Clauses
 from .merge.run import MergeRequest
-from .merge.source import PART_BYTES, KeptSource
+from .merge.source import KeptSource
 from .merger import TableMerger
 from .positional import commit_request
 from .properties import CommitProperties, PostCommitHookProperties, WriterProperties
@@ -33,6 +34,7 @@ class RowChanges:
         *args: Any,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
+        memory_limit: int | None = None,
     ) -> dict[str, Any]:
         """Deletes the rows for which a predicate is true.
 
@@ -46,6 +48,7 @@ class RowChanges:
             args: Commit arguments by position, which are deprecated.
             commit_properties: What goes into the log entry, how often a lost race is run again.
             post_commithook_properties: What is done after the commit.
+            memory_limit: Bytes that the process grows by at most, beside the caller's rows; 512 MiB if not given.
 
         Returns:
             Numbers of files, rows and milliseconds; `num_deleted_rows` is not there if the log does not tell it.
@@ -58,7 +61,7 @@ class RowChanges:
             `DeltaTable("s3://lake/events").delete("day < '2024-01-01'")["num_deleted_rows"]`
         """
         commit = commit_request("delete", args, commit_properties, post_commithook_properties, _ORDER)
-        return delete_rows(self._write_target(), predicate, writer_properties, commit)
+        return delete_rows(self._write_target(), predicate, writer_properties, commit, budget(memory_limit))
 
     def update(
         self,
@@ -70,6 +73,7 @@ class RowChanges:
         *args: Any,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
+        memory_limit: int | None = None,
     ) -> dict[str, Any]:
         """Gives the rows for which a predicate is true new values.
 
@@ -85,6 +89,7 @@ class RowChanges:
             args: Commit arguments by position, which are deprecated.
             commit_properties: What goes into the log entry, how often a lost race is run again.
             post_commithook_properties: What is done after the commit.
+            memory_limit: Bytes that the process grows by at most, beside the caller's rows; 512 MiB if not given.
 
         Returns:
             Numbers of files, rows and milliseconds.
@@ -99,7 +104,7 @@ class RowChanges:
         """
         commit = commit_request("update", args, commit_properties, post_commithook_properties, _ORDER)
         assignments = sql_assignments(updates, new_values)
-        request = UpdateRequest(assignments, predicate, writer_properties, error_on_type_mismatch)
+        request = UpdateRequest(assignments, predicate, writer_properties, error_on_type_mismatch, budget(memory_limit))
         return update_rows(self._write_target(), request, commit)
 
     def merge(
@@ -117,6 +122,7 @@ class RowChanges:
         *args: Any,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
+        memory_limit: int | None = None,
     ) -> TableMerger:
         """Begins a merge of rows into the table: clauses follow, then `execute`.
 
@@ -133,11 +139,13 @@ class RowChanges:
             error_on_type_mismatch: Whether a value that does not fit its column is an error; if not, it becomes null.
             writer_properties: How Parquet is written.
             streamed_exec: Changes nothing: rows are streamed, and files are left out by the source's keys as well.
-            max_spill_size: Bytes of the source that are kept in memory before they go to disk; 32 MiB at most.
-            max_temp_directory_size: Bytes of temporary files; any number if not given.
+            max_spill_size: Bytes of the source that are kept in memory before they go to disk; a sixteenth of
+                `memory_limit` at most.
+            max_temp_directory_size: Bytes of all temporary files together; any number if not given.
             args: Commit arguments by position, which are deprecated.
             commit_properties: What goes into the log entry, how often a lost race is run again.
             post_commithook_properties: What is done after the commit.
+            memory_limit: Bytes that the process grows by at most, beside the caller's rows; 512 MiB if not given.
 
         Returns:
             The merger.
@@ -150,8 +158,9 @@ class RowChanges:
             `DeltaTable("s3://lake/stock").merge(rows, "t.id = s.id", "s", "t").when_matched_update_all().execute()`
         """
         commit = commit_request("merge", args, commit_properties, post_commithook_properties, _ORDER)
-        kept = min(PART_BYTES, PART_BYTES if max_spill_size is None else max_spill_size)
-        rows = KeptSource(source, memory_limit=kept, disk_limit=max_temp_directory_size)
+        allowed = budget(memory_limit, max_temp_directory_size)
+        kept = allowed.kept if max_spill_size is None else min(allowed.kept, max_spill_size)
+        rows = KeptSource(source, memory_limit=kept, disk=allowed.disk)
         request = MergeRequest(
             rows,
             predicate,
@@ -161,5 +170,6 @@ class RowChanges:
             merge_schema,
             error_on_type_mismatch,
             writer_properties,
+            allowed,
         )
         return TableMerger(self._write_target(), request, commit)

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.dataset
 
 from .._native import table as native
-from .._native.table import DataFile
 from ..arrow.incoming import ReaderLike
 from ..arrow.json_columns import shown_schema
 from ..exceptions import NotFoundError, SchemaMismatchError, UnsupportedError
+from ..lance.data_file import DataFile
 from ..lance.fragment_metadata import FragmentMetadata
 from ..lance.fragment_of_file import fragment_of_file
 from ..lance.scan.options import blobs_as
@@ -182,7 +182,7 @@ class LanceFragment(FragmentChangesApi):
 
     def data_files(self) -> list[DataFile]:
         """The data files, each with all rows of some columns."""
-        return self._fragment.files
+        return [DataFile.of(file) for file in self._fragment.files]
 
     def deletion_file(self) -> str | None:
         """Path of the deletion file relative to the table's root, None if no row is deleted."""

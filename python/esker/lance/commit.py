@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from .._native.table import Fragment, HeldColumns, Manifest, Transaction
+from .._native.table import HeldColumns, Manifest, Transaction
 from ..commit.certain import nothing_put_on_error
 from ..commit.clock import seconds_since
 from ..commit.protocol import CommitLock, CommittedChange, NothingPut, Verdict
@@ -23,7 +23,7 @@ from ..exceptions import (
 from ..storage_version import DEFAULT_STORAGE_VERSION
 from ..store.staging import StagingStore, check_not_moved
 from ..store.stores import is_behind_network
-from .log import TRANSACTIONS, LanceLog, NamingScheme
+from .log import TRANSACTIONS, LanceLog, NamingScheme, files_of
 
 APPLICATION_ID = "esker.application.id"
 APPLICATION_VERSION = "esker.application.version"
@@ -370,14 +370,14 @@ class LanceCommit:
 
     def is_part_of(self, version: int) -> bool:
         """Whether `version` refers to files that only this transaction can have added: their names are random."""
-        return bool(self._new_files() & _files_of(self.log.manifest(version, self._scheme).fragments()))
+        return bool(self._new_files() & files_of(self.log.manifest(version, self._scheme).fragments()))
 
     def _new_files(self) -> set[str]:
         if self._made is None or self.transaction.operation == "Restore":
             # The files of a restored version are not new: another writer may restore them, too.
             return set()
         before = self._put_on.fragments() if self._put_on is not None else []
-        return _files_of(self._made.fragments()) - _files_of(before)
+        return files_of(self._made.fragments()) - files_of(before)
 
     def _came_before(self, version: int) -> bool:
         """Whether `version` was put before the next version in the listing, by the store's clock."""
@@ -550,6 +550,7 @@ class LanceCommit:
             version = self.transaction.decoded().fields()["version"]
             # The transaction is staged already: a clean-up that removes that version finds it and keeps the files.
             self._restored = self.log.open(version)[0]
+            self.log.check_no_stray(self._restored, self._scheme)
         return self._restored
 
     def _base_of(self, version: int) -> Manifest | None:
@@ -592,9 +593,3 @@ def transaction_uuid(name: str) -> str | None:
     """
     version, dash, rest = name.partition("-")
     return rest.removesuffix(".txn") if dash and version.isdigit() and rest.endswith(".txn") else None
-
-
-def _files_of(fragments: list[Fragment]) -> set[str]:
-    """The data and deletion files of fragments."""
-    found = {file.path for fragment in fragments for file in fragment.files}
-    return found | {fragment.deletion_file for fragment in fragments if fragment.deletion_file is not None}

@@ -1,4 +1,4 @@
-"""Counts requests to stores and their bytes: per dataset, and per `Session` of several datasets."""
+"""Counts requests to stores and their bytes."""
 
 from __future__ import annotations
 
@@ -62,39 +62,8 @@ class IOMeter:
 
     def watch(self, store: Store) -> None:
         """Counts one more store, including its requests so far."""
-        self._since.append((store, IOStats()))
-
-
-class Session:
-    """Counts the requests of all datasets that are opened with it.
-
-    Args:
-        index_cache_size_bytes: A hint of pylance, of no effect here.
-        metadata_cache_size_bytes: A hint of pylance, of no effect here.
-
-    Example:
-        >>> import esker, pyarrow as pa
-        >>> _ = esker.write_dataset(pa.table({"id": [1, 2]}), "memory://doc-session")
-        >>> session = esker.Session()
-        >>> _ = esker.dataset("memory://doc-session", session=session).to_table()
-        >>> session.io_stats().read_bytes > 0
-        True
-    """
-
-    def __init__(self, index_cache_size_bytes: int | None = None, metadata_cache_size_bytes: int | None = None) -> None:
-        del index_cache_size_bytes, metadata_cache_size_bytes
-        self._meter = IOMeter()
-
-    def io_stats(self) -> IOStats:
-        """Requests and bytes of all its datasets since the last call."""
-        return self._meter.take()
-
-    def io_stats_snapshot(self) -> IOStats:
-        """The same, without starting anew."""
-        return self._meter.snapshot()
-
-    def _watch(self, store: Store) -> None:
-        self._meter.watch(store)
+        if all(known is not store for known, _ in self._since):
+            self._since.append((store, IOStats()))
 
 
 def iops_counter() -> int:

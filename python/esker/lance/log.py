@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from .._native.store import Store
-from .._native.table import Manifest, Transaction, manifest_name, parse_manifest_name
+from .._native.table import Fragment, Manifest, Transaction, manifest_name, parse_manifest_name
 from ..commit.external import ExternalManifests, ExternalManifestStore, base_uri_of, open_manifest_store
 from ..commit.external.naming import NamingScheme as NamingScheme
 from ..commit.external.naming import parse_staged_manifest
@@ -148,6 +148,7 @@ class LanceLog:
             return self
         except InvalidArgumentError:
             store = resolve(self.uri, storage_options=self.bases.storage_options, durable=self.bases.durable)
+            store.join(self.store.session)
             other = LanceLog(store, self.uri, self.manifest_store, self.bases)
             other.mount(manifest)
             return other
@@ -323,6 +324,32 @@ class LanceLog:
             self.store.put(LATEST_COPY, self.store.get(self.path_of(listing.latest, listing.scheme)))
             copied = listing.latest
 
+    def check_no_stray(self, manifest: Manifest, scheme: NamingScheme) -> None:
+        """Checks that a version is part of the history: that no writer that slept put it under a number that a clean-up
+        had made free. Later versions were not built on such a one, its writer takes it away, and its files may be gone.
+
+        Raises:
+            NotFoundError: It is none.
+        """
+        version = manifest.version
+        if self._external is not None or isinstance(self.store, StagingStore) or is_detached(version):
+            return
+        following = min((number for number in self.listing().versions if number > version), default=None)
+        if following is None:
+            return
+        heads = [self.store.head(self.path_of(number, scheme)) for number in (version, following)]
+        ours, theirs = (head.last_modified_us for head in heads)
+        if ours is None or theirs is None or ours <= theirs:
+            return
+        # A clock may have been set back: what was built on a version has its files.
+        if not files_of(manifest.fragments()) <= files_of(self.manifest(following, scheme).fragments()):
+            raise NotFoundError(
+                f"the table at {self.uri} has no version {version}: it was cleaned up, and what is there now, younger "
+                f"than version {following}, is no part of the history; restore another one",
+                uri=self.uri,
+                version=version,
+            )
+
     def transaction(self, manifest: Manifest) -> Transaction | None:
         """The transaction of a version: from its file, else from within the manifest, else None."""
         name = manifest.transaction_file
@@ -332,6 +359,12 @@ class LanceLog:
             except NotFoundError:
                 pass
         return manifest.inline_transaction()
+
+
+def files_of(fragments: list[Fragment]) -> set[str]:
+    """The data and deletion files of fragments."""
+    found = {file.path for fragment in fragments for file in fragment.files}
+    return found | {fragment.deletion_file for fragment in fragments if fragment.deletion_file is not None}
 
 
 def put_under_lock(store: Store, path: str, data: bytes) -> bool:

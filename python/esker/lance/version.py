@@ -104,6 +104,7 @@ class TableVersion:
                 durable=log.bases.durable,
                 base_store_params=log.bases.params,
             )
+            log.store.join(self.log.store.session)
         manifest = log.open()[0]
         return replace(self, log=log.mounted(manifest), manifest=manifest)
 
@@ -186,5 +187,6 @@ class TableVersion:
             durable=durable,
             base_store_params=self.log.bases.params,
         )
+        log.store.join(self.log.store.session)
         log.mount(self.manifest)
         return log

@@ -183,7 +183,7 @@ class ScannerBuilder:
         return self._with(order_by=tuple(keys))
 
     def use_stats(self, use_stats: bool = True) -> ScannerBuilder:
-        """Whether to skip groups of rows by their statistics; only files of version 0.1 have statistics."""
+        """Whether to skip groups of rows by their statistics: zone maps, and the statistics of files of version 0.1."""
         return self._with(use_stats=bool(use_stats))
 
     def progress(self, callback: Progress | Callable[[int], object]) -> ScannerBuilder:

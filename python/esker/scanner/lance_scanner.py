@@ -97,7 +97,10 @@ class LanceScanner:
         return self._scan.count_rows()
 
     def explain_plan(self, verbose: bool = False) -> str:
-        """The plan of the scan, as indented lines from the last step to the first."""
+        """The plan of the scan, as indented lines from the last step to the first.
+
+        With `verbose` it opens the files and tells how many groups of rows the filter rules out by their statistics.
+        """
         return explained(self._scan, verbose)
 
     def analyze_plan(self, count_rows: bool = False) -> str:

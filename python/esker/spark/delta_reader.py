@@ -1,12 +1,12 @@
-"""A version of a Delta table as Spark reads it: its files are the partitions.
+"""A version of a Delta table as Spark reads it: a partition is a large file, or several small ones.
 
 The driver replays the log; a task gets the files that it reads and what they need, and opens no log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -24,14 +24,20 @@ from esker.delta.read.sql_names import columns_in_backticks
 from esker.delta.table import DeltaTable
 from esker.exceptions import InvalidArgumentError
 from esker.spark.cast import cast_batch
-from esker.spark.matching import check_read
+from esker.spark.matching import check_read, renamed
 from esker.spark.options import ReadOptions, TableAddress
+from esker.spark.packing import packed, target_bytes
+from esker.spark.partitions import ChangesPartition, FilesPartition, described
 from esker.spark.session_settings import machine_zone, session_zone
+from esker.spark.spelling import spelled_as
 from esker.spark.time_travel import version_of_time, version_range_of
 from esker.spark.types import exchange_schema, spark_schema
+from esker.spark.wording import in_words_of_spark
 from esker.spark.zoned_filter import instants_apart, reads_times, told_zone, whatever_the_zone
 
-__all__ = ["ChangesPartition", "DeltaReader", "FilePartition", "delta_schema", "is_delta", "open_delta"]
+__all__ = ["ChangesPartition", "DeltaReader", "FilesPartition", "delta_schema", "is_delta", "open_delta", "plan_files"]
+
+_FEED = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
 
 
 def is_delta(address: TableAddress) -> bool:
@@ -67,33 +73,22 @@ def delta_schema(table: DeltaTable, options: ReadOptions, wanted: StructType | N
         InvalidArgumentError: A column does not exist, the filter does not parse, or slices are asked for.
         UnsupportedError: A column has a type that Spark has none for.
     """
-    if options.output != "rows":
-        raise InvalidArgumentError("option output: a Delta table has no slices, expected rows")
     schema = TableScan.schema_of(table._snapshot)
     if options.changes is not None:
-        schema = pa.schema([*schema, CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP])
+        schema = pa.schema([*schema, *_FEED])
+    options = options.spelled(schema.names)
     bind(zoned_sql(options), schema, session_timezone=options.timezone)
-    names = wanted.names if wanted is not None else options.columns or schema.names
+    asked = None if wanted is None else renamed(wanted, schema.names)
+    names = asked.names if asked is not None else options.columns or schema.names
     for name in names:
         if name not in schema.names:
             known = ", ".join(schema.names)
             raise InvalidArgumentError(f"expected some of the columns {known}, found {name!r}", column=name)
-    if wanted is not None:
-        check_read(schema, wanted)
+    if asked is not None and wanted is not None:
+        check_read(schema, asked)
         exchange_schema(wanted)
         return wanted
     return spark_schema(pa.schema([schema.field(name) for name in names]))
-
-
-@dataclass(frozen=True)
-class FilePartition(InputPartition):  # type: ignore[misc, unused-ignore]
-    """A file, which one task reads."""
-
-    file: TableFile
-
-
-class ChangesPartition(InputPartition):
-    """All that changed, which one task reads."""
 
 
 class DeltaReader(DataSourceReader):
@@ -110,21 +105,25 @@ class DeltaReader(DataSourceReader):
     def __init__(self, address: TableAddress, version: int | None, schema: StructType, options: ReadOptions) -> None:
         options.check_format("delta", address.uri)
         table = open_delta(address, options, version)
-        delta_schema(table, options, schema)
+        if options.output == "rows":
+            delta_schema(table, options, schema)
         self._address = address
         self._version = table.version()
         self._schema = schema
         self._options = options
         self._driver_zone = machine_zone()
-        self._partitions: list[TableFile] = []
+        self._partitions: list[FilesPartition] = []
         self._changes = None if options.changes is None else version_range_of(table, options.changes, options.timezone)
         if self._changes is not None:
             return
         snapshot, store = table._snapshot, table._store
-        selection = snapshot.select(store, self._pruning(TableScan.schema_of(snapshot)))
+        known = TableScan.schema_of(snapshot)
+        self._options = options = options.spelled(known.names)
+        selection = snapshot.select(store, self._pruning(known))
         files = FileLocator(store, snapshot.root, dict(address.storage_options))
         self._reader = TableFileReader.of(store, snapshot, files)
-        self._partitions = TableScan(store, snapshot, files, selection).table_files()
+        sizes = pa.record_batch(selection.describe()).column("size_bytes").to_pylist()
+        self._partitions = plan_files(TableScan(store, snapshot, files, selection).table_files(), sizes, options)
 
     def _pruning(self, schema: pa.Schema) -> list[Predicate] | None:
         """What leaves out files: the filter, or as much of it as means the same in any zone."""
@@ -136,31 +135,62 @@ class DeltaReader(DataSourceReader):
         where = bind(sql, schema, session_timezone=self._options.timezone)
         return where.predicates if where is not None else None
 
+    @in_words_of_spark()
     def partitions(self) -> list[InputPartition]:
-        """One partition for each file."""
+        """One partition for each large file, or for several small ones."""
         if self._changes is not None:
             return [ChangesPartition(0)]
-        return [FilePartition(file) for file in self._partitions]
+        return [*self._partitions]
 
     def __getstate__(self) -> dict[str, object]:
-        # Each task gets its own file; the list of all is the driver's.
+        # Each task gets its own files; the list of all is the driver's.
         return {**self.__dict__, "_partitions": []}
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one file."""
-        if self._changes is not None:
-            yield from self._read_changes(*self._changes)
+        """The rows of one partition; with the option `output=partitions` a row that describes it."""
+        if self._options.output == "partitions":
+            if isinstance(partition, (FilesPartition, ChangesPartition)):
+                yield from described(partition)
             return
-        if not isinstance(partition, FilePartition):
+        with in_words_of_spark():
+            yield from self.batches([partition])
+
+    def batches(self, partitions: Iterable[InputPartition]) -> Iterator[pa.RecordBatch]:
+        """The rows of several partitions, one after the other, in the types that Spark exchanges."""
+        wanted = exchange_schema(self._schema)
+        for batch in self.rows(partitions):
+            yield cast_batch(batch, wanted, truncate=self._options.truncate)
+
+    def rows(self, partitions: Iterable[InputPartition]) -> Iterator[pa.RecordBatch]:
+        """The rows of several partitions in the types of the table, with the names of the schema."""
+        for partition in partitions:
+            if self._changes is not None:
+                yield from self._read_changes(*self._changes)
+            elif isinstance(partition, FilesPartition):
+                for file in partition.files:
+                    yield from self._rows(file)
             # A table without files has no partition, so that Spark makes one of its own.
-            return
+
+    def _rows(self, file: TableFile) -> Iterator[pa.RecordBatch]:
         reader = self._reader
         where = self._where(reader.plain_schema())
-        wanted = exchange_schema(self._schema)
-        names = list(self._schema.names)
+        shown = list(self._schema.names)
+        names = spelled_as(shown, reader.plain_schema().names)
         read = names + [name for name in (where.columns or [] if where else []) if name not in names]
-        for batch in reader.read(partition.file, read, where):
-            yield cast_batch(batch.select(names), wanted, truncate=self._options.truncate)
+        for batch in reader.read(file, read, where):
+            yield batch.select(names).rename_columns(shown)
+
+    def count(self, partitions: Iterable[InputPartition]) -> int:
+        """The number of rows of several partitions. Only columns of the filter are read."""
+        rows = 0
+        for partition in partitions:
+            for file in partition.files if isinstance(partition, FilesPartition) else ():
+                reader = self._reader
+                where = self._where(reader.plain_schema())
+                columns = [] if where is None else where.columns
+                names = reader.plain_schema().names if columns is None else columns
+                rows += sum(batch.num_rows for batch in reader.read(file, names, where))
+        return rows
 
     def _where(self, schema: pa.Schema) -> BoundFilter | None:
         return bind(zoned_sql(self._options), schema, session_timezone=self._zone(schema))
@@ -171,12 +201,25 @@ class DeltaReader(DataSourceReader):
         return told_zone(None if sql is None else columns_in_backticks(sql), schema, zone)
 
     def _read_changes(self, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        wanted = exchange_schema(self._schema)
         zone = session_zone(self._options.timezone, self._driver_zone)
         table = open_delta(self._address, replace(self._options, timezone=zone), self._version)
-        feed = table.load_cdf(start, end, None, None, list(self._schema.names), zoned_sql(self._options))
-        for batch in feed:
-            yield cast_batch(batch, wanted, truncate=self._options.truncate)
+        known = [*TableScan.schema_of(table._snapshot).names, *(field.name for field in _FEED)]
+        options, shown = self._options.spelled(known), list(self._schema.names)
+        names = spelled_as(shown, known)
+        for batch in table.load_cdf(start, end, None, None, names, zoned_sql(options)):
+            yield batch.select(names).rename_columns(shown)
+
+
+def plan_files(files: Sequence[TableFile], sizes: Sequence[int | None], options: ReadOptions) -> list[FilesPartition]:
+    """The partitions of a read: files that are small share one.
+
+    Example:
+        `plan_files([file], [1024], ReadOptions())[0].files`
+    """
+    known = [size or 0 for size in sizes]
+    most = target_bytes(known, max_bytes=options.bytes_per_partition, parallelism=options.parallelism)
+    groups = packed(zip(files, known, strict=True), lambda each: (0, each[1]), max_bytes=most)
+    return [FilesPartition(tuple(file for file, _ in group)) for group in groups]
 
 
 def zoned_sql(options: ReadOptions) -> str | None:

@@ -44,13 +44,15 @@ from esker.delta.write.entry import write_entry
 from esker.delta.write.partition_replacement import PartitionReplacement
 from esker.delta.write.plan import DeltaWritePlan, SchemaMode, WriteRequest, plan_write
 from esker.delta.write.replacement import Replacement, replaced_files, writes_changes
+from esker.delta.write.staged_rows import staged_rows
 from esker.delta.write.staging import StagedWrite, Staging
 from esker.exceptions import AlreadyExistsError, InvalidArgumentError
 from esker.spark.cast import cast_batch
 from esker.spark.delta_reader import is_delta
-from esker.spark.matching import check_append, renamed, spelled_as
+from esker.spark.matching import check_append, renamed
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.session_settings import OVERWRITE_MODE, ZONE, machine_zone, session_zone, setting
+from esker.spark.spelling import spelled_as
 from esker.spark.types import nullable_type, table_schema
 from esker.spark.wording import in_words_of_spark
 from esker.spark.writer import may_discard
@@ -120,7 +122,7 @@ class DeltaWriter(DataSourceArrowWriter):
 
     def __init__(self, address: TableAddress, schema: StructType, overwrite: bool, options: WriteOptions) -> None:
         self._id = str(uuid.uuid4())
-        self._address = address
+        self.address = self._address = address
         self._options = options
         self._overwrite = overwrite
         options.check_format("delta", address.uri)
@@ -201,6 +203,8 @@ class DeltaWriter(DataSourceArrowWriter):
             CommitStateUnknownError: Nobody can tell whether it is there.
         """
         if self.skips:
+            # Tasks of a batch do not know its number: what they have written is nobody's.
+            StagedFiles((self._store(), path) for path in _paths(messages)).discard()
             return
         store = self._store()
         found = [message for message in messages if isinstance(message, FilesMessage)]
@@ -216,6 +220,37 @@ class DeltaWriter(DataSourceArrowWriter):
                 staged.discard()
                 return
             self._commit(store, found, staged)
+
+    @property
+    def options(self) -> WriteOptions | None:
+        """How it writes."""
+        return self._options
+
+    def joined(self, messages: Sequence[WriterCommitMessage | None], most: int) -> list[WriterCommitMessage | None]:
+        """The same rows in fewer files: those of each partition are written anew as one.
+
+        Args:
+            messages: What the tasks have told.
+            most: How many files there may be, if there are not more partitions.
+        """
+        found = [message for message in messages if isinstance(message, FilesMessage)]
+        adds = [add for message in found for add in json.loads(message.adds)]
+        by_partition: dict[str, list[dict[str, Any]]] = {}
+        for add in adds:
+            by_partition.setdefault(json.dumps(add.get("partitionValues") or {}, sort_keys=True), []).append(add)
+        several = [group for group in by_partition.values() if len(group) > 1]
+        if len(adds) <= most or not several:
+            return list(messages)
+        store, plan = self._store(), self._plan
+        gone = [add for group in several for add in group]
+        with self._staging(plan, store, writes_changes=False) as staging:
+            staging.store(staged_rows(plan, store, gone))
+            written = staging.finish()
+        StagedFiles((store, add["_staged"]) for add in gone).discard()
+        kept = [group[0] for group in by_partition.values() if len(group) == 1]
+        first = found[0]
+        rows = sum(message.rows for message in found)
+        return [replace(first, adds=json.dumps([*kept, *written.adds]), rows=rows)]
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override, unused-ignore]
         """Deletes the files of the tasks that finished, if others did not: then nothing was committed.

@@ -16,34 +16,13 @@ import pyarrow as pa
 from pyspark.sql import types as spark
 
 from esker.exceptions import InvalidArgumentError, SchemaMismatchError
+from esker.spark.spelling import spelled_as
 from esker.spark.types import spark_type, table_schema
 
-__all__ = ["check_append", "check_read", "renamed", "replacing_schema", "spelled_as"]
+__all__ = ["check_append", "check_read", "renamed", "replacing_schema"]
 
 _WHOLE = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
 _REAL = (spark.FloatType, spark.DoubleType)
-
-
-def spelled_as(found: Sequence[str], known: Sequence[str]) -> list[str]:
-    """Names of columns in the spelling of a table: case does not tell them apart, as in Spark by default.
-
-    Args:
-        found: The names in a DataFrame. One that the table has exactly stays, and so does one that fits several.
-        known: The names in the table.
-
-    Example:
-        >>> from esker.spark.matching import spelled_as
-        >>> spelled_as(["ID", "new", "s"], ["id", "s"])
-        ['id', 'new', 's']
-    """
-    exact = set(found)
-    made = []
-    for name in found:
-        near = [each for each in known if each.lower() == name.lower()]
-        alike = [each for each in found if each.lower() == name.lower()]
-        is_clear = len(near) == 1 and len(alike) == 1 and near[0] not in exact
-        made.append(near[0] if is_clear else name)
-    return made
 
 
 def renamed(frame: spark.StructType, known: Sequence[str]) -> spark.StructType:
@@ -133,7 +112,8 @@ def replacing_schema(
         InvalidArgumentError: Two columns have one name, or `vectors` has a column that is not an array.
         UnsupportedError: A table cannot hold a type.
     """
-    sizes = dict(vectors or {})
+    given = dict(vectors or {})
+    sizes = dict(zip(spelled_as(list(given), frame.names), given.values(), strict=True))
     repeated = {name for name in frame.names if frame.names.count(name) > 1}
     if repeated:
         raise InvalidArgumentError(f"expected columns of different names, found {', '.join(sorted(repeated))} twice")

@@ -8,17 +8,19 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from esker.delta.table_properties import property_name
 from esker.exceptions import InvalidArgumentError, UnsupportedError
 from esker.lance.write.compression import Compression, checked_compression
 from esker.spark.option_names import CATALOG, Given, checked_path
+from esker.spark.spelling import spelled_as, spelled_sql
 from esker.store.pickling import pickled_options
 from esker.store.stores import absolute
 
 __all__ = [
+    "OF_STREAM_SINKS",
     "ChangeRange",
     "DeltaWriteOptions",
     "ReadOptions",
@@ -30,6 +32,9 @@ __all__ = [
     "table_address",
     "write_address",
 ]
+
+OF_STREAM_SINKS = ("maxFilesPerCommit", "compactEvery")
+"""Options of writes that have an effect on streams only."""
 
 _OF_REPOSITORIES = re.compile(r"esker(-[a-z]+)?://", re.IGNORECASE)
 _VECTOR = re.compile(r"^\s*(?P<column>.+?)\s*[=:]\s*(?P<size>\d+)\s*$")
@@ -58,7 +63,8 @@ class ReadOptions:
         truncate: Whether times finer than microseconds are truncated; otherwise they are an error.
         rows_per_partition: The maximum number of rows per Spark partition.
         bytes_per_partition: Bytes of data files per Spark partition, as far as the table records their sizes.
-        output: "rows", or "slices" for a description of each partition instead of its rows.
+        parallelism: How many tasks run at once, over which a small table is spread; None if nobody knows.
+        output: "rows", or "partitions" for a description of each partition instead of its rows.
         changes: For a Delta table: read its change data feed instead of its rows.
         timestamp: For a Delta table, instead of a version: the version that was the newest at that time.
         timezone: The zone of times without one in texts, None for the zone of the session.
@@ -72,6 +78,7 @@ class ReadOptions:
     truncate: bool = False
     rows_per_partition: int = 1024 * 1024
     bytes_per_partition: int = 128 * 1024 * 1024
+    parallelism: int | None = None
     output: str = "rows"
     timestamp: str | None = None
     timezone: str | None = None
@@ -97,7 +104,8 @@ class ReadOptions:
             truncate=given.choice("nanoseconds", ("error", "truncate")) == "truncate",
             rows_per_partition=given.integer("rowsPerPartition", 1) or cls.rows_per_partition,
             bytes_per_partition=given.integer("bytesPerPartition", 1) or cls.bytes_per_partition,
-            output=given.choice("output", ("rows", "slices")),
+            parallelism=given.integer("parallelism", 1),
+            output=given.choice("output", ("rows", "partitions")),
             timestamp=given.get("timestampAsOf"),
             timezone=given.zone("timezone"),
             partition_timezone=given.zone("partitionTimezone"),
@@ -111,6 +119,18 @@ class ReadOptions:
             InvalidArgumentError: There is such an option; the message says what to do instead.
         """
         _check_format(self.elsewhere, table_format, uri)
+
+    def spelled(self, known: Sequence[str]) -> ReadOptions:
+        """The same with names of columns in the spelling of a table, which has these.
+
+        Example:
+            >>> from esker.spark.options import ReadOptions
+            >>> ReadOptions(columns=("ID",), filter="Id > 3").spelled(["id"]).filter
+            'id > 3'
+        """
+        columns = None if self.columns is None else tuple(spelled_as(self.columns, known))
+        filter = None if self.filter is None else spelled_sql(self.filter, known)
+        return replace(self, columns=columns, filter=filter)
 
 
 @dataclass(frozen=True)
@@ -216,6 +236,8 @@ class WriteOptions:
         save_mode: "append", or, from `esker.spark.write`, "error" or "ignore" if there is a table already.
         max_rows_per_file: The maximum number of rows per data file, None for the format's default.
         max_bytes_per_file: The approximate number of bytes per data file; None for the default of the format or table.
+        max_files_per_commit: The maximum number of data files that a batch of a stream adds, unless each is full.
+        compact_every: After how many batches of a stream the table is compacted; None for never.
         data_storage_version: The file version; None for that of the table.
         compression: How small the files are to be; None for what the table has.
         vectors: The length of each array column that becomes a fixed_size_list.
@@ -229,6 +251,8 @@ class WriteOptions:
     save_mode: str = "append"
     max_rows_per_file: int | None = None
     max_bytes_per_file: int | None = None
+    max_files_per_commit: int | None = None
+    compact_every: int | None = None
     data_storage_version: str | None = None
     compression: Compression | None = None
     vectors: Mapping[str, int] | None = None
@@ -239,17 +263,24 @@ class WriteOptions:
     elsewhere: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def parse(cls, options: Mapping[str, str], *, overwrite: bool = True) -> WriteOptions:
+    def parse(cls, options: Mapping[str, str], *, overwrite: bool = True, is_stream: bool = False) -> WriteOptions:
         """Reads the options of `df.write`.
 
         Args:
             options: The options from Spark.
             overwrite: Whether the mode is "overwrite": some options have no effect in other modes.
+            is_stream: Whether it is a batch of a stream that is written.
 
         Raises:
             InvalidArgumentError: A name is unknown, an option is for reads, or a value does not parse.
         """
         given = Given(options, "write")
+        for name in OF_STREAM_SINKS:
+            if name in given and not is_stream:
+                raise InvalidArgumentError(
+                    f"option {given.shown(name)} is for streams, found it on a write of a DataFrame: coalesce its "
+                    "partitions before, compact the table afterwards"
+                )
         for name in ("replaceWhere", "overwriteSchema"):
             if not overwrite and name in given and given.get(name) != "false":
                 raise InvalidArgumentError(
@@ -260,6 +291,8 @@ class WriteOptions:
             save_mode=given.choice("saveMode", ("append", "error", "ignore")),
             max_rows_per_file=given.integer("maxRowsPerFile", 1),
             max_bytes_per_file=given.integer("maxBytesPerFile", 1),
+            max_files_per_commit=given.integer("maxFilesPerCommit", 1),
+            compact_every=given.integer("compactEvery", 1),
             data_storage_version=given.get("dataStorageVersion"),
             compression=checked_compression(given.get("compression")),
             vectors=_vectors(given.get("vectors")),

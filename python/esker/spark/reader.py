@@ -1,54 +1,37 @@
-"""Reads a Lance table in Spark: the driver pins the version and plans partitions, tasks read slices of fragments."""
+"""Reads a Lance table in Spark: the driver pins the version and plans partitions, tasks read slices of fragments.
+
+A plan carries numbers of fragments, not fragments: a task opens the version itself, once for each Python worker.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from esker.exceptions import InvalidArgumentError
+from esker.lance.scan.scan import Scan
 from esker.spark.cast import cast_batch
-from esker.spark.matching import check_read
+from esker.spark.matching import check_read, renamed
 from esker.spark.options import ReadOptions, TableAddress
+from esker.spark.packing import packed, target_bytes
+from esker.spark.partitions import SlicePartition, described
 from esker.spark.session_settings import machine_zone, session_zone
+from esker.spark.spelling import spelled_as
 from esker.spark.table import FragmentSize, PinnedTable
 from esker.spark.types import exchange_schema, spark_schema
+from esker.spark.wording import in_words_of_spark
+from esker.spark.worker_tables import pinned_table
 
-__all__ = ["SLICE_SCHEMA", "EskerReader", "SlicePartition", "SliceScan", "read_schema"]
+__all__ = ["EskerReader", "SliceScan", "lance_version", "plan_slices", "read_schema"]
 
 # Batches of 8k to 64k rows went through Spark fastest; wide rows are bounded by their bytes.
 _BATCH_ROWS = 32 * 1024
 _BATCH_BYTES = 32 * 1024 * 1024
-
-SLICE_SCHEMA = StructType(
-    [
-        StructField("fragment_id", LongType()),
-        StructField("start", LongType()),
-        StructField("end", LongType()),
-        StructField("batch_rows", IntegerType()),
-    ]
-)
-"""The Spark schema of the description of a partition, for the option `output=slices`."""
-
-
-@dataclass(frozen=True)
-class SlicePartition(InputPartition):  # type: ignore[misc, unused-ignore]
-    """A partition: a fragment or a slice of one.
-
-    Args:
-        fragment_id: The fragment.
-        start: Its first physical row to read.
-        end: The row after the last one.
-        batch_rows: The maximum number of rows per batch.
-    """
-
-    fragment_id: int
-    start: int
-    end: int
-    batch_rows: int
 
 
 @dataclass(frozen=True)
@@ -61,6 +44,7 @@ class SliceScan:
         schema: The Spark schema of the result: columns by name, types as in `exchange_schema`.
         options: The filter, and what to do with nanoseconds.
         driver_zone: The zone of times without one in the filter, if the session has no zone.
+        entry: What tells the version from one with its number of another table.
     """
 
     address: TableAddress
@@ -68,25 +52,57 @@ class SliceScan:
     schema: StructType
     options: ReadOptions
     driver_zone: str | None = None
+    entry: str | None = None
 
-    def batches(self, slices: Iterator[SlicePartition]) -> Iterator[pa.RecordBatch]:
-        """The rows of several slices, one after the other."""
-        snapshot: PinnedTable | None = None
+    def batches(self, partitions: Iterable[InputPartition]) -> Iterator[pa.RecordBatch]:
+        """The rows of several partitions, one after the other, in the types that Spark exchanges."""
         wanted = exchange_schema(self.schema)
+        for batch in self.rows(partitions):
+            yield cast_batch(batch, wanted, truncate=self.options.truncate)
+
+    def rows(self, partitions: Iterable[InputPartition]) -> Iterator[pa.RecordBatch]:
+        """The rows of several partitions in the types of the table, with the names of the schema."""
+        shown = self.schema.names
+        for part in partitions:
+            if not isinstance(part, SlicePartition):
+                # A table without rows has no partitions; Spark then passes one of its own.
+                continue
+            table = pinned_table(self.address, self.version, self.entry)
+            names = spelled_as(shown, table.schema.names)
+            for scan in self._scans(table, part, names):
+                for batch in scan.to_batches():
+                    if batch.num_rows > 0:
+                        yield batch if names == shown else batch.rename_columns(shown)
+
+    def count(self, partitions: Iterable[InputPartition]) -> int:
+        """The number of rows of several partitions. Only columns of the filter are read."""
+        rows = 0
+        for part in partitions:
+            if isinstance(part, SlicePartition):
+                table = pinned_table(self.address, self.version, self.entry)
+                rows += sum(scan.count_rows() for scan in self._scans(table, part, []))
+        return rows
+
+    def _scans(self, table: PinnedTable, part: SlicePartition, names: list[str]) -> Iterator[Scan]:
         zone = session_zone(self.options.timezone, self.driver_zone)
-        for part in slices:
-            snapshot = snapshot or PinnedTable(self.address, self.version)
-            found = snapshot.scan(
-                columns=self.schema.names,
-                filter=self.options.filter,
-                zone=zone,
-                fragment_id=part.fragment_id,
-                rows=(part.start, part.end),
-                batch_rows=part.batch_rows,
-            )
-            for batch in found:
-                if batch.num_rows > 0:
-                    yield cast_batch(batch, wanted, truncate=self.options.truncate)
+        # Whole fragments are one scan, which reads ahead from one into the next.
+        for is_whole, group in groupby(part.slices, lambda each: each[2] is None):
+            slices = list(group)
+            ranges = [(tuple(each[0] for each in slices), None)] if is_whole else [_range(each) for each in slices]
+            for fragment_ids, rows in ranges:
+                yield table.scan(
+                    columns=names,
+                    filter=self.options.filter,
+                    zone=zone,
+                    fragment_ids=fragment_ids,
+                    rows=rows,
+                    batch_rows=part.batch_rows,
+                )
+
+
+def _range(part: tuple[int, int, int | None]) -> tuple[tuple[int, ...], tuple[int, int] | None]:
+    fragment_id, start, end = part
+    return (fragment_id,), None if end is None else (start, end)
 
 
 class EskerReader(DataSourceReader):
@@ -105,33 +121,31 @@ class EskerReader(DataSourceReader):
 
     def __init__(self, address: TableAddress, version: int | None, schema: StructType, options: ReadOptions) -> None:
         self._snapshot: PinnedTable | None = PinnedTable(address, version)
+        options = options.spelled(self._snapshot.schema.names)
         if options.output == "rows":
             read_schema(self._snapshot, options, schema)
         self._options = options
-        self._scan = SliceScan(address, self._snapshot.version, schema, options, machine_zone())
+        number, entry = self._snapshot.version, self._snapshot.entry
+        self._scan = SliceScan(address, number, schema, options, machine_zone(), entry)
 
     def __getstate__(self) -> dict[str, object]:
         # Each task opens the version itself: an open one would send the whole manifest to every task.
         return {**self.__dict__, "_snapshot": None}
 
+    @in_words_of_spark()
     def partitions(self) -> list[InputPartition]:
-        """One partition for each fragment, or for each slice of a large one."""
+        """Small fragments share a partition, large ones are cut into several."""
         snapshot = self._snapshot or PinnedTable(self._scan.address, self._scan.version)
-        return [part for fragment in snapshot.fragments() for part in _slices(fragment, self._options)]
+        return [*plan_slices(snapshot.fragments(), self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one partition; with the option `output=slices` a row that describes it."""
-        if not isinstance(partition, SlicePartition):
-            # A table without rows has no partitions; Spark then passes one of its own.
+        """The rows of one partition; with the option `output=partitions` a row that describes it."""
+        if self._options.output == "partitions":
+            if isinstance(partition, SlicePartition):
+                yield from described(partition)
             return
-        if self._options.output == "slices":
-            row = [partition.fragment_id, partition.start, partition.end, partition.batch_rows]
-            arrays = [
-                pa.array([value], field.type) for value, field in zip(row, exchange_schema(SLICE_SCHEMA), strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(arrays, schema=exchange_schema(SLICE_SCHEMA))
-            return
-        yield from self._scan.batches(iter([partition]))
+        with in_words_of_spark():
+            yield from self._scan.batches([partition])
 
 
 def read_schema(snapshot: PinnedTable, options: ReadOptions, wanted: StructType | None = None) -> StructType:
@@ -147,10 +161,13 @@ def read_schema(snapshot: PinnedTable, options: ReadOptions, wanted: StructType 
         SchemaMismatchError: A type of the user's schema does not fit its column.
         UnsupportedError: Spark has no type for that of a column.
     """
-    names = options.columns or tuple(snapshot.schema.names)
+    known = snapshot.schema.names
+    options = options.spelled(known)
+    names = options.columns or tuple(known)
     if wanted is None:
         return spark_schema(snapshot.projected_schema(names, options.filter))
-    check_read(snapshot.projected_schema(wanted.names, options.filter), wanted)
+    asked = renamed(wanted, known)
+    check_read(snapshot.projected_schema(asked.names, options.filter), asked)
     exchange_schema(wanted)
     return wanted
 
@@ -166,12 +183,51 @@ def lance_version(options: ReadOptions) -> int | None:
     return options.version
 
 
-def _slices(fragment: FragmentSize, options: ReadOptions) -> Iterator[SlicePartition]:
+def plan_slices(fragments: list[FragmentSize], options: ReadOptions) -> list[SlicePartition]:
+    """The partitions of a read: large fragments are cut, small ones share a partition.
+
+    Example:
+        >>> from esker.spark.options import ReadOptions
+        >>> from esker.spark.reader import plan_slices
+        >>> from esker.spark.table import FragmentSize
+        >>> small = [FragmentSize(number, 10, 400) for number in range(3)]
+        >>> plan_slices(small, ReadOptions())[0].slices
+        ((0, 0, None), (1, 0, None), (2, 0, None))
+    """
+    sizes = [fragment.size_bytes or 0 for fragment in fragments]
+    most = target_bytes(sizes, max_bytes=options.bytes_per_partition, parallelism=options.parallelism)
+    cut = [part for fragment in fragments for part in _slices(fragment, options.rows_per_partition, most)]
+    groups = packed(cut, lambda part: (part.rows, part.size), max_rows=options.rows_per_partition, max_bytes=most)
+    return [
+        SlicePartition(tuple((part.fragment_id, part.start, part.end) for part in group), _batch_rows(group))
+        for group in groups
+    ]
+
+
+@dataclass(frozen=True)
+class _Slice:
+    fragment_id: int
+    start: int
+    end: int | None
+    rows: int
+    size: int
+
+
+def _slices(fragment: FragmentSize, max_rows: int, max_bytes: int) -> Iterator[_Slice]:
     rows, size = fragment.physical_rows, fragment.size_bytes or 0
     if rows == 0:
         return
-    count = max(-(-rows // options.rows_per_partition), min(rows, -(-size // options.bytes_per_partition)))
-    batch_rows = max(64, min(_BATCH_ROWS, _BATCH_BYTES * rows // max(size, 1)))
+    count = max(-(-rows // max_rows), min(rows, -(-size // max_bytes)))
+    whole = _Slice(fragment.id, 0, None, rows, size)
+    if count == 1:
+        yield whole
+        return
     for index in range(count):
         start, end = rows * index // count, rows * (index + 1) // count
-        yield SlicePartition(fragment_id=fragment.id, start=start, end=end, batch_rows=batch_rows)
+        yield replace(whole, start=start, end=end, rows=end - start, size=size * (end - start) // rows)
+
+
+def _batch_rows(group: Iterable[_Slice]) -> int:
+    """Rows of a batch: as many as go through Spark well, but less where they are wide."""
+    widest = max(part.size / max(part.rows, 1) for part in group)
+    return int(max(64, min(_BATCH_ROWS, _BATCH_BYTES / max(widest, 1e-9))))

@@ -21,7 +21,8 @@ from esker.spark.options import (
     table_address,
     write_address,
 )
-from esker.spark.reader import SLICE_SCHEMA, EskerReader, lance_version, read_schema
+from esker.spark.partitions import PARTITION_SCHEMA
+from esker.spark.reader import EskerReader, lance_version, read_schema
 from esker.spark.streaming.batch_identity import checkpoint_of
 from esker.spark.streaming.options import (
     StreamReadOptions,
@@ -33,6 +34,7 @@ from esker.spark.streaming.reader import EskerStreamReader
 from esker.spark.streaming.sink import EskerStreamWriter
 from esker.spark.streaming.tables import stream_schema, table_history
 from esker.spark.table import PinnedTable
+from esker.spark.width import warn_of_width
 from esker.spark.wording import in_words_of_spark
 from esker.spark.writer import EskerWriter
 
@@ -77,12 +79,19 @@ class EskerSource(DataSource):
             options.check_format("delta", address.uri)
             table = open_delta(address, options)
             self._version = table.version()
-            return delta_schema(table, options)
+            schema = delta_schema(table, options)
+            if options.output == "partitions":
+                return PARTITION_SCHEMA
+            warn_of_width(address.uri, schema, options)
+            return schema
         options.check_format("lance", address.uri)
         snapshot = PinnedTable(address, lance_version(options))
         self._version = snapshot.version
         schema = read_schema(snapshot, options)
-        return SLICE_SCHEMA if options.output == "slices" else schema
+        if options.output == "partitions":
+            return PARTITION_SCHEMA
+        warn_of_width(address.uri, schema, options, snapshot.bytes_per_row)
+        return schema
 
     def _stream_schema(self, error: InvalidArgumentError | None) -> StructType:
         try:

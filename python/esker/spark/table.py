@@ -7,8 +7,9 @@ encoded fragments.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -21,7 +22,7 @@ from esker.arrow.json_columns import shown_schema
 from esker.arrow.struct_offsets import rebased
 from esker.commit import commit, resolve
 from esker.commit.orphans import StagedFiles
-from esker.exceptions import NotFoundError, SchemaMismatchError
+from esker.exceptions import SchemaMismatchError
 from esker.lance import LanceCommit, LanceLog
 from esker.lance.commit import APPLICATION_PREFIX, is_applied
 from esker.lance.operation import application_properties
@@ -69,9 +70,24 @@ class PinnedTable:
         self.version = self._table.number
         self.schema = shown_schema(self._table.schema)
 
+    @cached_property
+    def entry(self) -> str:
+        """What tells this version from one with its number of another table: who committed it, and when."""
+        return entry_of(self._table.manifest)
+
+    @property
+    def num_rows(self) -> int:
+        """The number of live rows."""
+        return self._table.num_rows
+
     def fragments(self) -> list[FragmentSize]:
         """The fragments, in order."""
         return [FragmentSize(f.id, f.physical_rows, _size(f)) for f in self._table.fragments]
+
+    def bytes_per_row(self) -> float:
+        """How many bytes a row has in the data files, as far as the manifest records their sizes."""
+        summary = self._table.manifest.summary()
+        return summary["total_files_size"] / max(summary["total_data_file_rows"], 1)
 
     def scan(
         self,
@@ -79,27 +95,23 @@ class PinnedTable:
         columns: Sequence[str],
         filter: str | None,
         zone: str | None,
-        fragment_id: int,
-        rows: tuple[int, int],
+        fragment_ids: tuple[int, ...],
+        rows: tuple[int, int] | None,
         batch_rows: int,
-    ) -> Iterator[pa.RecordBatch]:
-        """The live rows among the physical rows [start, end) of one fragment. Times without a zone in the filter are in
-        `zone`."""
-        if all(fragment.id != fragment_id for fragment in self._table.fragments):
-            raise NotFoundError(
-                f"the table at {self._table.uri} has no fragment {fragment_id} in version {self.version}",
-                uri=self._table.uri,
-                version=self.version,
-            )
+    ) -> Scan:
+        """A scan of the live rows of some fragments, or of those among the physical rows [start, end) of a single one.
+
+        Times without a zone in the filter are in `zone`.
+        """
         options = ScanOptions(
             columns=list(columns),
             filter=self._bound(filter, zone),
             batch_size=batch_rows,
-            fragment_ids=(fragment_id,),
+            fragment_ids=fragment_ids,
             row_range=rows,
             json_text=True,
         )
-        return Scan(self._table, options).to_batches()
+        return Scan(self._table, options)
 
     def _bound(self, filter: str | None, zone: str | None) -> Predicate | None:
         if filter is None:
@@ -188,6 +200,20 @@ class FragmentPlan:
         store = _store(self.address)
         return StagedFiles((store, _DATA + file.path) for data in fragments for file in Fragment.decode(data).files)
 
+    def joined(self, fragments: Iterable[bytes], most: int) -> tuple[list[bytes], tuple[bytes, ...]]:
+        """The same rows in fewer data files: those fragments that stay, and new ones in place of the smallest."""
+        by_size = sorted(fragments, key=lambda data: Fragment.decode(data).physical_rows, reverse=True)
+        kept, small = by_size[: most - 1], by_size[most - 1 :]
+        made = [Fragment.decode(data) for data in small]
+        # A version that nobody commits, whose rows are these.
+        manifest = Transaction.overwrite(0, made, self.schema).apply(
+            None, version=1, data_storage_version=self.data_storage_version, timestamp_ns=1, store=_store(self.address)
+        )
+        table = TableVersion.of(self.address.uri, _log(self.address), manifest, dict(self.address.storage_options))
+        written = self.write(Scan(table, ScanOptions(blobs="bytes")).to_batches())
+        self.staged(small).discard()
+        return kept, written
+
     def commit(self, fragments: Iterable[bytes], staged: StagedFiles) -> int:
         """Commits all fragments of the write at once and returns the new version.
 
@@ -229,6 +255,13 @@ class FragmentPlan:
         version = self.data_storage_version if self.replace else None
         made = LanceCommit(_log(self.address), transaction, data_storage_version=version, create=create)
         return commit(made, staged=staged)
+
+
+def entry_of(manifest: Manifest) -> str:
+    """What tells the entry of a version from another one with its number: the id of its transaction, and when."""
+    inline = None if manifest.transaction_file else manifest.inline_transaction()
+    name = manifest.transaction_file or (inline.uuid if inline is not None else "")
+    return f"{name}@{manifest.timestamp_ns}"
 
 
 def latest_manifest(address: TableAddress) -> Manifest | None:

@@ -1,13 +1,21 @@
-"""What errors advise, in the words of Spark's users: options in place of Python's arguments."""
+"""Errors as Spark's users see them: they advise options in place of Python's arguments, and come without a stack.
+
+Spark shows what a Python worker raises as text, with the stack of the worker before it: sixty lines of code that is not
+the user's, and the message last. Of esker's errors the message says all; it comes first, and alone.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from esker.exceptions import EskerError
+import esker.exceptions
+from esker.exceptions import EskerError, UnsupportedError
 
-__all__ = ["WORDING", "in_words_of_spark"]
+__all__ = ["WORDING", "as_raised_by_esker", "in_words_of_spark"]
 
 WORDING = (
     ("try again or raise max_retries", "run the write again"),
@@ -45,4 +53,60 @@ def in_words_of_spark() -> Iterator[None]:
         for argument, option in WORDING:
             told = told.replace(argument, option)
         error.message, error.args = told, (told,)
+        if _is_worker():
+            # The process ends with this error: nothing that comes later loses its stack.
+            os.environ["SPARK_HIDE_TRACEBACK"] = "1"
         raise
+    except GeneratorExit:
+        if _is_worker():
+            # Spark has what it needs, a `limit` for one, and has closed the pipe. The worker ends, and would tell of
+            # the pipe that it cannot flush with a stack on stderr.
+            sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+        raise
+
+
+def _is_worker() -> bool:
+    """Whether this is a process that Spark has started to run Python."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return spec is not None and spec.name.startswith("pyspark.")
+
+
+_RAISED = re.compile(r"esker\.exceptions\.(?P<name>\w+): (?P<message>[^\n]*)")
+_MODE = "UNSUPPORTED_DATA_SOURCE_SAVE_MODE"
+
+
+@contextmanager
+def as_raised_by_esker() -> Iterator[None]:
+    """Errors of Spark that tell of one of esker's become that one: its class, and its message.
+
+    The error of Spark stays with it, as its `__context__`. Errors of others go through as they are.
+
+    Raises:
+        EskerError: What a worker has raised.
+        UnsupportedError: A save without a mode, or with one that Spark does not hand on.
+
+    Example:
+        >>> from esker.spark.wording import as_raised_by_esker
+        >>> try:
+        ...     with as_raised_by_esker():
+        ...         raise RuntimeError("Job aborted: esker.exceptions.NotFoundError: no table at t; check the path")
+        ... except FileNotFoundError as error:
+        ...     print(error)
+        no table at t; check the path
+    """
+    try:
+        yield
+    except EskerError:
+        raise
+    except Exception as error:
+        told = str(error)
+        if _MODE in told:
+            raise UnsupportedError(
+                'expected mode("append") or mode("overwrite"), found one that Spark does not hand to a Python data '
+                'source; say .mode("append"), or esker.spark.write(df, uri), which has all modes'
+            ) from None
+        found = _RAISED.search(told)
+        raised = getattr(esker.exceptions, found["name"], None) if found is not None else None
+        if found is None or not (isinstance(raised, type) and issubclass(raised, EskerError)):
+            raise
+        raise raised(found["message"].strip()) from None

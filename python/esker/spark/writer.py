@@ -26,8 +26,9 @@ from esker._native.table import Manifest, Schema
 from esker.exceptions import AlreadyExistsError, UnsupportedError
 from esker.lance.write.compression import compression_of
 from esker.spark.cast import cast_batch
-from esker.spark.matching import check_append, renamed, replacing_schema, spelled_as
+from esker.spark.matching import check_append, renamed, replacing_schema
 from esker.spark.options import TableAddress, WriteOptions
+from esker.spark.spelling import spelled_as
 from esker.spark.table import FragmentPlan, applications_of, latest_manifest
 from esker.spark.types import has_map
 from esker.spark.wording import in_words_of_spark
@@ -55,6 +56,7 @@ class EskerWriter(DataSourceArrowWriter):
 
     def __init__(self, address: TableAddress, schema: StructType, overwrite: bool, options: WriteOptions) -> None:
         # Spark pickles this object for the tasks and for the commit: all of them share the plan and its token.
+        self.address = address
         self._plan = plan_write(address, schema, overwrite, options)
 
     @in_words_of_spark()
@@ -97,6 +99,24 @@ class EskerWriter(DataSourceArrowWriter):
         made = copy.copy(self)
         made._plan = None if self._plan is None else replace(self._plan, application=application)
         return made
+
+    @property
+    def options(self) -> WriteOptions | None:
+        """How it writes; None if there is nothing to do."""
+        return None if self._plan is None else self._plan.options
+
+    def joined(self, messages: Sequence[WriterCommitMessage | None], most: int) -> list[WriterCommitMessage | None]:
+        """The same rows in fewer files: the smallest are written anew as one.
+
+        Args:
+            messages: What the tasks have told.
+            most: How many files there may be.
+        """
+        fragments = _fragments(messages)
+        if self._plan is None or len(fragments) <= most:
+            return list(messages)
+        kept, made = self._plan.joined(fragments, most)
+        return [FragmentsMessage((*kept, *made))]
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override, unused-ignore]
         """Deletes the data files of the tasks that finished, if other tasks failed: then nothing was committed."""

@@ -46,6 +46,8 @@ mod scalars;
 mod schema;
 mod snapshot;
 mod sparse;
+mod splice_output;
+mod spliced_columns;
 mod statistics;
 mod statistics_texts;
 

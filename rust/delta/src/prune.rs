@@ -163,6 +163,8 @@ impl Snapshot {
                     .get(*row as usize)
                     .copied()
                     .flatten()
+                    // Writers that do not count say 0.
+                    .filter(|count| *count > 0)
                     .unwrap_or(u64::MAX)
             })
             .collect();

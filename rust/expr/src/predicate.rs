@@ -8,6 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::{DataType, Schema};
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion_common::ScalarValue;
 use datafusion_expr::Expr;
 
 use crate::arrow_expression::{self, Comparisons};
@@ -39,12 +40,19 @@ impl Predicate {
         Self::parse_sql_with(text, schema, Numbers::Refused)
     }
 
-    /// [`Self::parse_sql`], with a meaning of numbers that are compared with text.
+    /// [`Self::parse_sql`], with a meaning of numbers that are compared with text, and, as deltalake has both, of a condition that is NULL.
     pub fn parse_sql_with(text: &str, schema: &Schema, numbers: Numbers) -> Result<Self> {
         let source = Source::filter(text)?.with_numbers(numbers);
         stack::run(source.depth(), || {
             let parsed = source.parse(schema)?;
-            Self::bind(parsed.expr, parsed.text, schema).map_err(|error| in_context("filter", text, schema, error))
+            let expr = match parsed.expr {
+                // As deltalake has it, a condition that is true for no row; Lance refuses it.
+                Expr::Literal(ScalarValue::Null, _) if numbers == Numbers::AsText => {
+                    Expr::Literal(ScalarValue::Boolean(None), None)
+                }
+                expr => expr,
+            };
+            Self::bind(expr, parsed.text, schema).map_err(|error| in_context("filter", text, schema, error))
         })
     }
 

@@ -8,7 +8,9 @@ use arrow_schema::Schema;
 use datafusion_common::DFSchema;
 use datafusion_expr::Expr;
 use datafusion_sql::planner::{NullOrdering, ParserOptions, PlannerContext, SqlToRel};
-use sqlparser::ast::{BinaryOperator, Expr as SqlExpr, Function, Ident, UnaryOperator, VisitMut, VisitorMut};
+use sqlparser::ast::{
+    AccessExpr, BinaryOperator, Expr as SqlExpr, Function, Ident, Subscript, UnaryOperator, VisitMut, VisitorMut,
+};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
@@ -223,6 +225,10 @@ impl NameResolution<'_> {
             // The result may need another rewrite.
             return self.rewrite(expr);
         }
+        if let Some(names) = field_names(expr) {
+            *expr = names;
+            return self.rewrite(expr);
+        }
         match expr {
             SqlExpr::BinaryOp {
                 op: BinaryOperator::And | BinaryOperator::Or,
@@ -254,6 +260,46 @@ impl NameResolution<'_> {
         }
         Ok(())
     }
+}
+
+/// `a.b['c'].d`, which parses as names that hang on `a` one by one, as one name `a.b` and subscripts; a name alone if there are none.
+/// `None` if it is so already, or no such expression.
+fn field_names(expr: &mut SqlExpr) -> Option<SqlExpr> {
+    let SqlExpr::CompoundFieldAccess { root, access_chain } = expr else {
+        return None;
+    };
+    let is_name = |access: &AccessExpr| matches!(access, AccessExpr::Dot(SqlExpr::Identifier(_)));
+    if !access_chain.iter().any(is_name) {
+        return None;
+    }
+    let mut names = match root.as_ref() {
+        SqlExpr::Identifier(name) => vec![name.clone()],
+        SqlExpr::CompoundIdentifier(names) => names.clone(),
+        _ => Vec::new(),
+    };
+    let has_name = !names.is_empty();
+    let mut chain = Vec::with_capacity(access_chain.len());
+    for access in std::mem::take(access_chain) {
+        match access {
+            AccessExpr::Dot(SqlExpr::Identifier(name)) if has_name && chain.is_empty() => names.push(name),
+            AccessExpr::Dot(SqlExpr::Identifier(name)) => {
+                let index = SqlExpr::value(sqlparser::ast::Value::SingleQuotedString(name.value));
+                chain.push(AccessExpr::Subscript(Subscript::Index { index }));
+            }
+            other => chain.push(other),
+        }
+    }
+    if names.len() > 1 {
+        **root = SqlExpr::CompoundIdentifier(names);
+    }
+    let root = std::mem::replace(root, Box::new(SqlExpr::value(sqlparser::ast::Value::Null)));
+    if chain.is_empty() {
+        return Some(*root);
+    }
+    Some(SqlExpr::CompoundFieldAccess {
+        root,
+        access_chain: chain,
+    })
 }
 
 /// An identifier, printed in backticks where necessary.

@@ -8,6 +8,7 @@ use esker_store::store::StoreRef;
 use std::sync::Arc;
 
 pub use crate::paged_writer::PageCounts;
+pub use crate::v2_1::write::ValuesMemory;
 
 use crate::error::{FileError, Result};
 use crate::paged_writer::PagedWriter;
@@ -144,7 +145,7 @@ impl ColumnWriter {
     }
 
     /// Writes the next values of a part.
-    pub async fn write(&mut self, part: usize, array: &ArrayRef) -> Result<()> {
+    pub async fn write(&mut self, part: usize, array: &ArrayRef, memory: ValuesMemory) -> Result<()> {
         let (out, state) = self.state(part)?;
         if !state.data_type.equals_datatype(array.data_type()) {
             return Err(FileError::invalid(format!(
@@ -155,22 +156,22 @@ impl ColumnWriter {
             )));
         }
         let array = settled(&state.required, array)?;
-        out.write_values(state.part.top, state.part.leaf, &array, state.rows)
+        out.write_values(state.part.top, state.part.leaf, (&array, memory), state.rows)
             .await?;
         state.rows = state.rows.saturating_add(array.len() as u64);
         Ok(())
     }
 
     /// Writes the next values of a part from an array of its whole top-level field.
-    pub async fn write_of(&mut self, part: usize, field: &ArrayRef) -> Result<()> {
+    pub async fn write_of(&mut self, part: usize, field: &ArrayRef, memory: ValuesMemory) -> Result<()> {
         let (_, state) = self.state(part)?;
         let Some(path) = &state.path else {
-            return self.write(part, field).await;
+            return self.write(part, field, memory).await;
         };
         let narrow = pruned(field, path)?;
         let (out, state) = self.state(part)?;
         let narrow = settled(&state.required, &narrow)?;
-        out.write_values(state.part.top, state.part.leaf, &narrow, state.rows)
+        out.write_values(state.part.top, state.part.leaf, (&narrow, memory), state.rows)
             .await?;
         state.rows = state.rows.saturating_add(narrow.len() as u64);
         Ok(())

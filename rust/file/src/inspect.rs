@@ -16,7 +16,7 @@ use crate::v2_0::decode::describe;
 use crate::v2_0::read::read_leaf;
 use crate::v2_0::write::array_bytes;
 use crate::v2_1;
-use crate::v2_1::read::LeafFile;
+use crate::v2_1::read::{Decoding, LeafFile};
 use crate::version::FileVersion;
 
 /// One page of a column.
@@ -187,7 +187,10 @@ async fn plain_leaf_bytes(file: &LeafFile, column: usize) -> Result<Option<u64>>
             let row = |value: u64| value.checked_div(leaf.stride).unwrap_or(value);
             let rows = row(page.first_value)..row(page.first_value.saturating_add(page.num_values));
             let leaves = std::slice::from_ref(&leaf);
-            for column in file.read_leaves(leaves, std::slice::from_ref(&rows)).await? {
+            for column in file
+                .read_leaves(leaves, std::slice::from_ref(&rows), Decoding::SideBySide)
+                .await?
+            {
                 bytes = bytes.saturating_add(array_bytes(&column.finish()?.array));
             }
         }

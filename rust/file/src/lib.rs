@@ -13,6 +13,7 @@
 
 pub mod batches;
 pub mod blob;
+pub mod cache;
 pub mod column_writer;
 pub mod container;
 pub mod dictionaries;
@@ -22,6 +23,7 @@ pub mod fuzz;
 pub mod goal;
 pub mod inspect;
 mod nulls;
+mod own_fields;
 mod paged_writer;
 pub mod raw_page;
 pub mod reader;
@@ -34,14 +36,17 @@ pub mod version;
 pub mod why;
 pub mod writer;
 
+pub use cache::ReadCache;
 pub use column_writer::ColumnWriter;
 pub use error::{FileError, Result};
 pub use goal::Goal;
+pub use paged_writer::TrailingBuffer;
 pub use reader::{FileProjection, FileReader};
 pub use v0_1::column::Dictionaries;
 pub use v0_1::dictionary::encode::DictionaryWriters;
 pub use v0_1::dictionary::values::{read_dictionaries, write_dictionaries};
 pub use v0_1::statistics::bounds::ColumnBounds;
+pub use v2_1::read::Decoding;
 pub use version::FileVersion;
 pub use writer::{ExternalBlobs, FileSummary, FileWriter, WriteOptions};
 

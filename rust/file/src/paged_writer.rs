@@ -13,6 +13,7 @@ use crate::error::{FileError, Result};
 use crate::raw_page::RawPage;
 use crate::reader::FileReader;
 use crate::schema::{Field, Schema};
+use crate::v2_1::write::ValuesMemory;
 use crate::version::FileVersion;
 use crate::writer::{FileSummary, WriteOptions};
 use crate::{v2_0, v2_1};
@@ -32,6 +33,19 @@ pub(crate) struct PagedWriter {
     encoding: VecDeque<Encoding>,
     /// Pages that were encoded, and that were copied with their bytes.
     pages: PageCounts,
+    /// Global buffers behind all pages, and the keys that name them.
+    trailing: Vec<TrailingBuffer>,
+}
+
+/// A global buffer behind all pages, where the read that opens the file finds it.
+#[derive(Debug, Clone)]
+pub struct TrailingBuffer {
+    /// The key of the schema's metadata that names it.
+    pub key: String,
+    /// What follows the buffer's number in the key's value.
+    pub suffix: String,
+    /// The bytes.
+    pub bytes: Bytes,
 }
 
 /// How the pages of a file came about.
@@ -45,11 +59,34 @@ pub struct PageCounts {
     pub bytes_copied: u64,
 }
 
-/// A page that is being encoded.
+/// A page that is being encoded, or is encoded and waits for those before it.
 struct Encoding {
-    page: JoinHandle<Result<WrittenPage>>,
+    page: Encoded,
     /// The bytes that its values took in the buffer.
     bytes: u64,
+}
+
+enum Encoded {
+    Soon(JoinHandle<Result<WrittenPage>>),
+    Already(Box<WrittenPage>),
+}
+
+impl Encoded {
+    fn is_finished(&self) -> bool {
+        match self {
+            Encoded::Soon(page) => page.is_finished(),
+            Encoded::Already(_) => true,
+        }
+    }
+
+    async fn page(self) -> Result<WrittenPage> {
+        match self {
+            Encoded::Soon(page) => page
+                .await
+                .map_err(|e| FileError::invalid(format!("an encoding task failed: {e}")))?,
+            Encoded::Already(page) => Ok(*page),
+        }
+    }
 }
 
 /// The buffer of one top-level field, in the form of the file version.
@@ -162,6 +199,7 @@ impl PagedWriter {
             has_blobs: schema.flat_fields().iter().any(|field| field.is_blob()),
             encoding: VecDeque::new(),
             pages: PageCounts::default(),
+            trailing: Vec::new(),
         })
     }
 
@@ -182,7 +220,7 @@ impl PagedWriter {
         &mut self,
         field: usize,
         leaf: Option<usize>,
-        array: &ArrayRef,
+        (array, memory): (&ArrayRef, ValuesMemory),
         row: u64,
     ) -> Result<()> {
         let (mut full, page_bytes) = (Vec::new(), self.options.page_bytes);
@@ -195,7 +233,7 @@ impl PagedWriter {
         match (sink, leaf) {
             (Sink::V2_1(sink), Some(leaf)) => {
                 gather(&mut full, PendingPage::V2_1, |out| {
-                    sink.push_leaf(leaf, array, row, page_bytes, out)
+                    sink.push_leaf(leaf, array, memory, row, page_bytes, out)
                 })?;
             }
             (sink, _) => {
@@ -248,12 +286,12 @@ impl PagedWriter {
         self.pages.bytes_copied = self.pages.bytes_copied.saturating_add(bytes);
         let page = page.written(column, row);
         self.encoding.push_back(Encoding {
-            page: tokio::spawn(async move { Ok(page) }),
+            page: Encoded::Already(Box::new(page)),
             bytes,
         });
-        // There is nothing to wait for but the pages before it; a large one is not held any longer.
+        // There is nothing to wait for but the pages before it; many bytes are not held any longer.
         while self.encoding.len() > self.options.threads.max(1)
-            || (!self.encoding.is_empty() && bytes > self.options.page_bytes)
+            || (!self.encoding.is_empty() && self.encoding_bytes() > self.options.page_bytes)
         {
             self.write_next().await?;
         }
@@ -323,6 +361,10 @@ impl PagedWriter {
         self.out.add_global_buffer(bytes).await
     }
 
+    pub(crate) fn add_trailing_buffer(&mut self, buffer: TrailingBuffer) {
+        self.trailing.push(buffer);
+    }
+
     pub(crate) fn add_schema_metadata(&mut self, key: String, value: Vec<u8>) {
         self.schema.metadata.insert(key, value);
     }
@@ -378,6 +420,11 @@ impl PagedWriter {
         for page in headers {
             self.out.write_page(page).await?;
         }
+        for buffer in std::mem::take(&mut self.trailing) {
+            let number = self.out.add_global_buffer(buffer.bytes).await?;
+            let value = format!("{number}{}", buffer.suffix);
+            self.schema.metadata.insert(buffer.key, value.into_bytes());
+        }
         self.blobs.finish().await
     }
 
@@ -398,7 +445,7 @@ impl PagedWriter {
             {
                 self.write_next().await?;
             }
-            let page = tokio::task::spawn_blocking(move || page.encode());
+            let page = Encoded::Soon(tokio::task::spawn_blocking(move || page.encode()));
             self.encoding.push_back(Encoding { page, bytes });
         }
         // Blob payloads are written between pages: their position must not depend on how long a page takes to encode.
@@ -415,9 +462,7 @@ impl PagedWriter {
     /// Writes the oldest page that is being encoded.
     async fn write_next(&mut self) -> Result<()> {
         if let Some(first) = self.encoding.pop_front() {
-            let page = first.page.await;
-            let page = page.map_err(|e| FileError::invalid(format!("an encoding task failed: {e}")))??;
-            self.out.write_page(page).await?;
+            self.out.write_page(first.page.page().await?).await?;
         }
         Ok(())
     }

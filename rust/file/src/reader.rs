@@ -10,6 +10,7 @@ use esker_store::store::StoreRef;
 use futures::future::try_join_all;
 
 use crate::blob::{locate, BlobLocation, Home};
+use crate::cache::{Owner, ReadCache, DEFAULT_CACHE_BYTES};
 use crate::container::{Container, FileTail};
 use crate::error::{FileError, Result};
 use crate::schema::{BlobKind, BlobView, Field, Schema};
@@ -19,7 +20,7 @@ use crate::v0_1::statistics::bounds::ColumnBounds;
 use crate::v2_0::columns::{columns_of, ColumnNode};
 use crate::v2_0::page::{count, length};
 use crate::v2_0::read::read_node;
-use crate::v2_1::read::{LeafColumns, LeafFile};
+use crate::v2_1::read::{Decoding, LeafColumns, LeafFile};
 use crate::version::FileVersion;
 
 /// An open data file.
@@ -74,38 +75,47 @@ impl FileReader {
 
     /// Opens the file at `path`, with its size in bytes if the manifest has it.
     pub async fn open_sized(store: StoreRef, path: &str, size: Option<u64>) -> Result<FileReader> {
+        FileReader::open_with(store, path, size, &ReadCache::new(DEFAULT_CACHE_BYTES)).await
+    }
+
+    /// The same, keeping what is read of its pages in `cache`.
+    pub async fn open_with(
+        store: StoreRef,
+        path: &str,
+        size: Option<u64>,
+        cache: &Arc<ReadCache>,
+    ) -> Result<FileReader> {
         let tail = FileTail::fetch(store, path, size).await?;
         let file = match tail.version()? {
             FileVersion::V0_1 => OpenFile::V0_1(Arc::new(GroupFile::open(tail).await?)),
-            FileVersion::V2_0 => OpenFile::V2_0(Arc::new(Container::open(tail).await?)),
+            FileVersion::V2_0 => OpenFile::V2_0(Arc::new(Container::open(tail, cache).await?)),
             FileVersion::V2_1 | FileVersion::V2_2 => {
-                OpenFile::V2_1(Arc::new(LeafFile::new(Container::open(tail).await?)))
+                OpenFile::V2_1(Arc::new(LeafFile::new(Container::open(tail, cache).await?)))
             }
         };
         Ok(FileReader { file })
     }
 
-    /// Opens the file for a pass that comes to each page once: what is read is not kept for later.
-    pub async fn open_for_one_pass(store: StoreRef, path: &str, size: Option<u64>) -> Result<FileReader> {
-        let tail = FileTail::fetch(store, path, size).await?;
-        let file = match tail.version()? {
-            FileVersion::V0_1 => OpenFile::V0_1(Arc::new(GroupFile::open(tail).await?)),
-            FileVersion::V2_0 => OpenFile::V2_0(Arc::new(Container::open(tail).await?.for_one_pass())),
-            FileVersion::V2_1 | FileVersion::V2_2 => {
-                OpenFile::V2_1(Arc::new(LeafFile::new(Container::open(tail).await?).for_one_pass()))
-            }
+    /// The same open file, read by way of another handle to its store; `None` for a file of version 0.1, which is opened anew.
+    pub fn through(&self, store: &StoreRef) -> Option<FileReader> {
+        let file = match &self.file {
+            OpenFile::V0_1(_) => return None,
+            OpenFile::V2_0(file) => OpenFile::V2_0(Arc::new(file.through(store))),
+            OpenFile::V2_1(file) => OpenFile::V2_1(Arc::new(file.through(store))),
         };
-        Ok(FileReader { file })
+        Some(FileReader { file })
+    }
+
+    /// What is kept of its pages; nothing of a file of version 0.1.
+    pub fn kept(&self) -> Option<&Owner> {
+        self.container().map(Container::kept)
     }
 
     /// About the bytes that the open file holds in memory: its metadata, encoded and decoded.
     pub fn metadata_bytes(&self) -> u64 {
         const LEAST: u64 = 16 * 1024;
-        let encoded = self.container().map_or(0, |container| {
-            let range = container.column_metadata();
-            range.end.saturating_sub(range.start)
-        });
-        encoded.saturating_mul(4).saturating_add(LEAST)
+        let known = self.container().map_or(0, Container::metadata_bytes);
+        known.saturating_add(LEAST)
     }
 
     /// The container of a 2.x file, with the metadata of columns and pages.
@@ -255,6 +265,16 @@ impl FileReader {
 
     /// Reads rows: sorted ranges that do not overlap, counted from the file's first row. One batch holds them all, in order.
     pub async fn read(&self, projection: &FileProjection, rows: &[Range<u64>]) -> Result<RecordBatch> {
+        self.read_by(projection, rows, Decoding::default()).await
+    }
+
+    /// The same, where the caller says where to decode.
+    pub async fn read_by(
+        &self,
+        projection: &FileProjection,
+        rows: &[Range<u64>],
+        decoding: Decoding,
+    ) -> Result<RecordBatch> {
         let mut previous = 0;
         for range in rows {
             if range.start < previous || range.end < range.start {
@@ -286,7 +306,7 @@ impl FileReader {
                 (OpenFile::V2_0(file), Columns::V2_0(nodes)) => {
                     try_join_all(nodes.iter().map(|node| read_node(file, node, &rows))).await?
                 }
-                (OpenFile::V2_1(file), Columns::V2_1(columns)) => file.read(columns, &rows).await?,
+                (OpenFile::V2_1(file), Columns::V2_1(columns)) => file.read(columns, &rows, decoding).await?,
                 _ => {
                     return Err(FileError::invalid(
                         "expected a projection of this file, found one of a file of another version",

@@ -7,7 +7,7 @@ use esker_store::store::StoreRef;
 
 use crate::error::{FileError, Result};
 use crate::goal::Goal;
-use crate::paged_writer::PagedWriter;
+use crate::paged_writer::{PagedWriter, TrailingBuffer};
 use crate::required::RequiredFields;
 use crate::schema::Schema;
 use crate::v0_1::dictionary::encode::DictionaryWriters;
@@ -142,6 +142,13 @@ impl FileWriter {
             Out::Groups(_) => Err(FileError::unsupported(
                 "a file of version 0.1 has no global buffers, write version 2.0 or later",
             )),
+        }
+    }
+
+    /// Adds bytes behind all pages, and a key of the schema's metadata with their number. A file of version 0.1 goes without.
+    pub fn add_trailing_buffer(&mut self, buffer: TrailingBuffer) {
+        if let Out::Paged(out) = &mut self.out {
+            out.add_trailing_buffer(buffer);
         }
     }
 

@@ -21,6 +21,8 @@ pub struct Matches {
     pub source: Vec<u32>,
     /// Numbers of rows in the table's batch.
     pub target: Vec<u32>,
+    /// The row of the table's batch to go on with; how many it has, at its end.
+    pub next: usize,
 }
 
 impl KeyJoin {
@@ -46,11 +48,22 @@ impl KeyJoin {
         self.table.len()
     }
 
-    /// The pairs of a batch of the table, whose columns are the key's, in its order and of its types.
-    pub fn find(&self, columns: &[ArrayRef]) -> Result<Matches> {
+    /// The pairs of a batch of the table, whose columns are the key's, in its order and of its types: from the row `first` on, `most` of
+    /// them or those of one row.
+    pub fn find(&self, columns: &[ArrayRef], first: usize, most: usize) -> Result<Matches> {
         let keys: Keys = self.encoder.encode(columns)?;
-        let mut found = Matches::default();
+        let mut found = Matches {
+            next: keys.len(),
+            ..Matches::default()
+        };
         for row in self.table.candidates(&keys) {
+            if row < first {
+                continue;
+            }
+            if found.source.len() >= most {
+                found.next = row;
+                break;
+            }
             let (Some(key), Ok(target)) = (keys.get(row), u32::try_from(row)) else {
                 continue;
             };

@@ -24,6 +24,7 @@ mod join;
 mod key_table;
 mod keys;
 mod partitions;
+mod quota;
 mod source;
 mod spill;
 
@@ -32,6 +33,7 @@ pub use join::{KeyJoin, Matches};
 pub use key_table::KeyTable;
 pub use keys::{null_keys, Key, KeyEncoder, Keys};
 pub use partitions::{part_rows, RowPartitions, Waiting};
+pub use quota::DiskQuota;
 pub use source::{bytes_of, spill_folder, MergeSource};
 pub use spill::Spill;
 

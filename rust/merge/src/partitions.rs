@@ -6,6 +6,7 @@ use arrow_select::take::take_record_batch;
 
 use crate::error::{MergeError, Result};
 use crate::keys::Keys;
+use crate::quota::DiskQuota;
 use crate::source::{bytes_of, spill_folder};
 use crate::spill::Spill;
 
@@ -16,19 +17,19 @@ pub struct RowPartitions {
     waiting: Waiting,
     spill: Option<Spill>,
     rows: Vec<u64>,
-    disk_limit: u64,
+    quota: DiskQuota,
 }
 
 impl RowPartitions {
-    /// Empty partitions. `memory_limit` and `disk_limit` are bytes.
-    pub fn new(schema: SchemaRef, parts: usize, memory_limit: u64, disk_limit: u64) -> Self {
+    /// Empty partitions. `memory_limit` is bytes.
+    pub fn new(schema: SchemaRef, parts: usize, memory_limit: u64, quota: &DiskQuota) -> Self {
         let parts = parts.max(1);
         Self {
             schema,
             waiting: Waiting::new(parts, memory_limit),
             spill: None,
             rows: vec![0; parts],
-            disk_limit,
+            quota: quota.clone(),
         }
     }
 
@@ -81,7 +82,7 @@ impl RowPartitions {
             let spill = match &mut self.spill {
                 Some(spill) => spill,
                 empty => empty.insert(
-                    Spill::create(&spill_folder(), self.schema.clone(), self.rows.len())?.with_limit(self.disk_limit),
+                    Spill::create(&spill_folder(), self.schema.clone(), self.rows.len())?.with_quota(&self.quota),
                 ),
             };
             self.waiting.flush(spill)?;

@@ -6,6 +6,7 @@ use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::SchemaRef;
 
 use crate::error::{MergeError, Result};
+use crate::quota::DiskQuota;
 use crate::spill::Spill;
 
 /// The approximate size of a block on disk, in bytes of rows.
@@ -27,8 +28,8 @@ enum Held {
 
 impl MergeSource {
     /// Reads a stream to its end. Beyond `memory_limit` bytes it is spilled to a file in the folder for temporary files,
-    /// of `disk_limit` bytes at most.
-    pub fn read(batches: Box<dyn RecordBatchReader + Send>, memory_limit: u64, disk_limit: u64) -> Result<Self> {
+    /// which takes its bytes of `quota`.
+    pub fn read(batches: Box<dyn RecordBatchReader + Send>, memory_limit: u64, quota: &DiskQuota) -> Result<Self> {
         let schema = batches.schema();
         let (mut rows, mut bytes) = (0_u64, 0_u64);
         let mut held = Held::Memory(Vec::new());
@@ -37,7 +38,7 @@ impl MergeSource {
             rows += batch.num_rows() as u64;
             bytes = bytes.saturating_add(bytes_of(&batch));
             if let (Held::Memory(kept), true) = (&mut held, bytes > memory_limit) {
-                let mut spill = Spill::create(&spill_folder(), schema.clone(), 1)?.with_limit(disk_limit);
+                let mut spill = Spill::create(&spill_folder(), schema.clone(), 1)?.with_quota(quota);
                 for batch in kept.drain(..) {
                     write(&mut spill, &batch)?;
                 }

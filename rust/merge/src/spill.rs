@@ -16,6 +16,7 @@ use esker_store::StoreError;
 use uuid::Uuid;
 
 use crate::error::{MergeError, Result};
+use crate::quota::DiskQuota;
 
 #[derive(Debug, Clone, Copy)]
 struct Block {
@@ -29,7 +30,8 @@ pub struct Spill {
     file: File,
     schema: SchemaRef,
     end: u64,
-    limit: u64,
+    taken: u64,
+    quota: DiskQuota,
     parts: Vec<Vec<Block>>,
 }
 
@@ -54,15 +56,17 @@ impl Spill {
             file,
             schema,
             end: 0,
-            limit: u64::MAX,
+            taken: 0,
+            quota: DiskQuota::default(),
             parts: vec![Vec::new(); parts.max(1)],
         })
     }
 
-    /// The same, with a limit of its bytes.
+    /// The same, with a limit of its bytes and of those of others.
     #[must_use]
-    pub fn with_limit(self, limit: u64) -> Self {
-        Self { limit, ..self }
+    pub fn with_quota(mut self, quota: &DiskQuota) -> Self {
+        self.quota = quota.clone();
+        self
     }
 
     /// Bytes in the file.
@@ -79,13 +83,8 @@ impl Spill {
         writer.write(batch).map_err(broken)?;
         let bytes = writer.into_inner().map_err(broken)?;
         let length = bytes.len() as u64;
-        if self.end.saturating_add(length) > self.limit {
-            return Err(MergeError::invalid(format!(
-                "expected at most {} bytes of temporary files (max_temp_directory_size), the merge needs more; give it more, or a \
-                 smaller source",
-                self.limit
-            )));
-        }
+        self.quota.take(length)?;
+        self.taken += length;
         let failed = |error| MergeError::Store(StoreError::from_io("spill file", "write", error));
         self.file.write_all(&bytes).map_err(failed)?;
         blocks.push(Block {
@@ -117,6 +116,12 @@ impl Spill {
         let mut reader = StreamReader::try_new(BufReader::new(within), None).map_err(broken)?;
         let batch = reader.next().transpose().map_err(broken)?;
         batch.ok_or_else(|| MergeError::corrupt("spill file", "expected a batch in a block, found none"))
+    }
+}
+
+impl Drop for Spill {
+    fn drop(&mut self) {
+        self.quota.give_back(self.taken);
     }
 }
 

@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, RecordBatchIterator,
 use arrow_schema::{DataType, Field, Schema};
 use proptest::prelude::*;
 
-use crate::{KeyJoin, MergeSource, RowPartitions};
+use crate::{DiskQuota, KeyJoin, Matches, MergeSource, RowPartitions};
 
 fn batch(keys: &[Option<i64>]) -> RecordBatch {
     let schema = Schema::new(vec![Field::new("k", DataType::Int64, true)]);
@@ -31,7 +31,19 @@ proptest! {
     fn test_a_join_finds_every_pair_and_no_other(source in keys(), target in keys(), cut in 1usize..20) {
         let parts = source.chunks(cut).map(|part| Ok(batch(part)));
         let join = KeyJoin::new(&batch(&[]).schema(), parts).unwrap();
-        let found = join.find(batch(&target).columns()).unwrap();
+        let columns = batch(&target).columns().to_vec();
+        let found = join.find(&columns, 0, usize::MAX).unwrap();
+        prop_assert_eq!(found.next, target.len());
+        // Piece by piece it finds the same.
+        let mut pieces = Matches::default();
+        while pieces.next < target.len() {
+            let piece = join.find(&columns, pieces.next, cut).unwrap();
+            prop_assert!(piece.next > pieces.next);
+            pieces.next = piece.next;
+            pieces.source.extend(piece.source);
+            pieces.target.extend(piece.target);
+        }
+        prop_assert_eq!(&pieces, &found);
         let mut expected = Vec::new();
         for (row, key) in target.iter().enumerate() {
             let same = source.iter().enumerate().filter(|(_, other)| key.is_some() && *other == key);
@@ -46,7 +58,7 @@ proptest! {
     fn test_partitions_read_as_they_were_written(
         rows in keys(), cut in 1usize..20, parts in 1usize..5, limit in 0u64..400,
     ) {
-        let mut held = RowPartitions::new(batch(&[]).schema(), parts, limit, u64::MAX);
+        let mut held = RowPartitions::new(batch(&[]).schema(), parts, limit, &DiskQuota::default());
         let mut model: HashMap<usize, Vec<Option<i64>>> = HashMap::new();
         for (number, rows) in rows.chunks(cut).enumerate() {
             let part = number * 7 % parts;
@@ -63,7 +75,7 @@ proptest! {
     #[test]
     fn test_rows_of_one_key_are_in_one_partition(rows in keys(), parts in 1usize..5, limit in 0u64..400) {
         let encoder = KeyJoin::encoder(&batch(&[]).schema()).unwrap();
-        let mut held = RowPartitions::new(batch(&[]).schema(), parts, limit, u64::MAX);
+        let mut held = RowPartitions::new(batch(&[]).schema(), parts, limit, &DiskQuota::default());
         let keys = encoder.encode(batch(&rows).columns()).unwrap();
         held.push_by_key(&batch(&rows), &keys).unwrap();
         let mut seen = HashMap::new();
@@ -87,13 +99,25 @@ fn test_temporary_files_stay_within_their_limit() {
         let batches: Vec<_> = (0..count).map(|_| Ok(rows.clone())).collect();
         Box::new(RecordBatchIterator::new(batches, schema.clone()))
     };
-    let held = MergeSource::read(stream(2), 100, 200_000).unwrap();
+    let quota = DiskQuota::new(200_000);
+    let held = MergeSource::read(stream(2), 100, &quota).unwrap();
     assert!(held.spilled_bytes() > 100_000);
+    assert_eq!(quota.used(), held.spilled_bytes());
     assert_eq!(held.nth(1).unwrap().unwrap().num_rows(), 10);
     assert!(held.nth(2).is_none());
-    let error = MergeSource::read(stream(9), 100, 200_000).unwrap_err().to_string();
+    // Others' files count.
+    let mut parts = RowPartitions::new(schema.clone(), 2, 10, &quota);
+    parts.push_to(&rows, 1).unwrap();
+    let error = parts.push_to(&rows, 1).unwrap_err().to_string();
+    assert!(error.contains("at most 200000 bytes"), "{error}");
+    drop(parts);
+    assert_eq!(quota.used(), held.spilled_bytes());
+    let error = MergeSource::read(stream(3), 100, &quota).unwrap_err().to_string();
     assert!(error.contains("max_temp_directory_size"), "{error}");
-    let mut parts = RowPartitions::new(schema.clone(), 2, 10, 1000);
+    drop(held);
+    assert_eq!(quota.used(), 0);
+    MergeSource::read(stream(3), 100, &quota).unwrap();
+    let mut parts = RowPartitions::new(schema.clone(), 2, 10, &DiskQuota::new(1000));
     let error = parts.push_to(&rows, 1).unwrap_err();
     assert!(error.to_string().contains("1000 bytes"), "{error}");
     assert!(parts.push_to(&rows, 7).is_err());

@@ -27,6 +27,7 @@ mod draft;
 mod field_ids;
 mod fragments;
 mod indices;
+pub(crate) mod repair;
 mod rewrite;
 mod rows;
 mod settings;

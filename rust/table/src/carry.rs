@@ -10,7 +10,7 @@
 //! An old fragment that is gone lost all rows: the conflict rules refuse a Rewrite whose fragments were replaced. What became of the old
 //! addresses is noted in the fragment reuse index where an index may still hold them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use esker_file::Dictionaries;
 use esker_store::store::StoreRef;
@@ -125,32 +125,63 @@ impl Transaction {
             }
         }
         let operation = with_lineage_inline(store, self.operation()?).await?;
-        let spilled = match base {
-            Some(base) if needs_lineage(&operation) && base.fragments.has_spilled_lineage()? => base,
-            _ => return self.apply_operation(operation, base, params, dictionaries),
+        let needed = match base {
+            Some(base) if base.fragments.has_spilled_lineage()? => {
+                needed_lineage(&operation)?.map(|needed| (base, needed))
+            }
+            _ => None,
         };
-        let inline = spilled.with_lineage_inline(store).await?;
+        let Some((spilled, needed)) = needed else {
+            return self.apply_operation(operation, base, params, dictionaries);
+        };
+        let inline = spilled.with_lineage_inline(store, |id| needed.holds(id)).await?;
         let next = self.apply_operation(operation, Some(&inline), params, dictionaries)?;
         next.with_lineage_spilled(spilled, &inline)
     }
 }
 
-/// Whether a change needs the ids and versions of the rows that are there.
-fn needs_lineage(operation: &Operation) -> bool {
-    matches!(
-        operation,
-        Operation::Update(_) | Operation::Merge { .. } | Operation::DataReplacement { .. }
-    )
+/// The fragments whose ids and versions a change needs.
+enum Needed {
+    All,
+    Of(HashSet<u64>),
 }
 
-/// The change with the ids of its new rows inline, as another writer may have spilled them.
+impl Needed {
+    fn holds(&self, id: u64) -> bool {
+        match self {
+            Self::All => true,
+            Self::Of(ids) => ids.contains(&id),
+        }
+    }
+}
+
+/// An Update whose writer does not say which versions created the rows that moved needs them of all rows that are there; one that changed
+/// some rows in place needs the versions of the others. No other change needs any.
+fn needed_lineage(operation: &Operation) -> Result<Option<Needed>> {
+    let Operation::Update(update) = operation else {
+        return Ok(None);
+    };
+    for fragment in &update.new_fragments {
+        if fragment.has_row_ids() && !fragment.has_moved_lineage()? {
+            return Ok(Some(Needed::All));
+        }
+    }
+    let changed: HashSet<u64> = update.updated_fragment_offsets.keys().copied().collect();
+    Ok((!changed.is_empty()).then_some(Needed::Of(changed)))
+}
+
+/// The change with the ids of its new rows inline, as another writer may have spilled them. Where it says all of rows that moved, they stay.
 async fn with_lineage_inline(store: &StoreRef, mut operation: Operation) -> Result<Operation> {
+    let is_update = matches!(operation, Operation::Update(_));
     let new = match &mut operation {
         Operation::Append { fragments } | Operation::Overwrite { fragments, .. } => fragments,
         Operation::Update(update) => &mut update.new_fragments,
         _ => return Ok(operation),
     };
     for fragment in new.iter_mut().filter(|fragment| fragment.has_spilled_lineage()) {
+        if is_update && fragment.has_moved_lineage()? {
+            continue;
+        }
         *fragment = fragment.clone().with_lineage_inline(store).await?;
     }
     Ok(operation)

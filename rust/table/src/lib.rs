@@ -37,5 +37,6 @@ pub mod row_ids;
 mod struct_parts;
 pub mod transaction;
 pub mod write;
+mod zones;
 
 pub use error::{Result, TableError};

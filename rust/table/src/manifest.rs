@@ -305,6 +305,11 @@ impl Manifest {
         }
     }
 
+    /// The version of data files that are added: that of those which are there, even where an old release noted another one.
+    pub fn storage_version_to_write(&self) -> Result<FileVersion> {
+        crate::apply::repair::storage_version(self)
+    }
+
     /// The columns.
     pub fn schema(&self) -> Result<Schema> {
         let corrupt = |error: esker_file::FileError| TableError::corrupt(&self.path, error.to_string());

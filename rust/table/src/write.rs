@@ -7,12 +7,15 @@ use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::ArrowError;
 use esker_file::schema::Schema;
 use esker_file::writer::check_schema;
-use esker_file::{DictionaryWriters, ExternalBlobs, FileSummary, FileVersion, FileWriter, Goal, WriteOptions};
+use esker_file::{
+    DictionaryWriters, ExternalBlobs, FileSummary, FileVersion, FileWriter, Goal, TrailingBuffer, WriteOptions,
+};
 use esker_store::store::StoreRef;
 use uuid::Uuid;
 
 use crate::error::{Result, TableError};
 use crate::fragment::{DataFile, Fragment};
+use crate::zones::ZoneCollector;
 
 /// The least page size in bytes, however low the memory limit is: smaller pages are slow to read.
 const LEAST_PAGE: u64 = 256 * 1024;
@@ -111,6 +114,8 @@ struct OpenFile {
     name: String,
     base_id: Option<u32>,
     writer: FileWriter,
+    /// Bounds of its columns, where the version has them.
+    zones: Option<ZoneCollector>,
 }
 
 struct Output<'a> {
@@ -139,7 +144,11 @@ impl Output<'_> {
             let room = self.request.max_rows_per_file.saturating_sub(file.writer.num_rows());
             let size = (batch.num_rows() - start).min(usize::try_from(room).unwrap_or(usize::MAX));
             let size = size.min(self.rows_within_memory(batch));
-            let written = file.writer.write(&batch.slice(start, size)).await;
+            let rows = batch.slice(start, size);
+            if let Some(zones) = &mut file.zones {
+                zones.see(&rows);
+            }
+            let written = file.writer.write(&rows).await;
             let full = file.writer.num_rows() >= self.request.max_rows_per_file
                 || file.writer.bytes_so_far() >= self.request.max_bytes_per_file;
             self.open = Some(file);
@@ -179,11 +188,30 @@ impl Output<'_> {
         let base_id = targets.get(turn).copied().flatten();
         let file = data_file(&name, base_id);
         let writer = FileWriter::create(self.store, &file.location(), &self.request.schema, options).await?;
-        Ok(OpenFile { name, base_id, writer })
+        let has_zones = self.request.version != FileVersion::V0_1;
+        Ok(OpenFile {
+            name,
+            base_id,
+            writer,
+            zones: has_zones.then(|| ZoneCollector::new(&self.request.schema)),
+        })
     }
 
     async fn close(&mut self) -> Result<()> {
-        let Some(file) = self.open.take() else { return Ok(()) };
+        let Some(mut file) = self.open.take() else {
+            return Ok(());
+        };
+        for seed in file
+            .zones
+            .take()
+            .map_or_else(|| Ok(Vec::new()), ZoneCollector::finish)?
+        {
+            file.writer.add_trailing_buffer(TrailingBuffer {
+                key: seed.key,
+                suffix: format!(":{}", seed.zone_rows),
+                bytes: seed.bytes,
+            });
+        }
         let summary = file.writer.finish().await?;
         let data_file = data_file(&file.name, file.base_id);
         self.done.push(StagedFragment::of(data_file, summary));

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -13,24 +11,22 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..._native.delta import Snapshot, decode_deletion_vector, encode_deletion_vector
-from ..._native.store import Store
+from ..._native.delta import decode_deletion_vector, encode_deletion_vector
 from ..definition.protocol import features_of
 from ..definition.table_state import TableState
 from ..exceptions import AppendOnlyError
 from ..log.conflict import ReadSet
-from ..log.entries import commit_path
 from ..log.target import WriteTarget
+from ..read.added_file import may_match as added_file_may_match
 from ..read.ahead import read_ahead
 from ..read.filesystem import FileLocator
 from ..read.filters import BoundFilter
 from ..read.scan import TableFile, TableScan
 from ..read.selection import bind_to
 from ..write.replacement import remove_actions
+from .budget import Budget
 
 _THREADS = 4
-_AHEAD_BYTES = 32 * 1024 * 1024
-"""Bytes of rows that are read ahead."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +42,7 @@ class MatchedFile:
         encoded: The numbers of the rows that are meant, as the bytes of a deletion vector; None if they are not known:
             the predicate tells.
         matched: How many rows are meant; None if that is not known.
+        held: How many rows it holds, deleted ones among them; None if it was not asked.
     """
 
     file: TableFile
@@ -55,6 +52,7 @@ class MatchedFile:
     is_whole: bool
     encoded: bytes | None = None
     matched: int | None = None
+    held: int | None = None
 
     def rows(self) -> pa.Array:
         """The numbers of the rows that are meant, ascending."""
@@ -69,6 +67,7 @@ class ChangedTable:
         predicate: Which rows are meant, as SQL; all if not given.
         bound: In its place: a filter, bound to the version.
         removes_rows: Whether rows may be removed from it.
+        budget: What the change may take.
 
     Raises:
         InvalidArgumentError: The table is append-only; the predicate does not parse, or names no column.
@@ -85,8 +84,10 @@ class ChangedTable:
         *,
         bound: BoundFilter | None = None,
         removes_rows: bool = True,
+        budget: Budget | None = None,
     ) -> None:
         self.target = target
+        self.budget = budget or Budget()
         self.snapshot = target.base
         self.state = TableState.of(self.snapshot)
         self.state.check_writable()
@@ -147,23 +148,23 @@ class ChangedTable:
         return found
 
     @property
-    def _read(self) -> list[str]:
+    def asked(self) -> list[str]:
         """The columns that tell which rows are meant."""
         return (self.where.columns if self.where is not None else None) or self.names
 
     def _look(self, finds_whole: bool, found: MatchedFile) -> MatchedFile | None:
         """Looks for a row that is meant, and for one that is not."""
         file = found.file
-        if next(self.scan.read(file, self._read, self.where), None) is None:
+        if next(self.scan.read(file, self.asked, self.where), None) is None:
             return None
-        is_whole = finds_whole and all(pc.all(self._mask(batch)).as_py() for batch in self.scan.read(file, self._read))
+        is_whole = finds_whole and all(pc.all(self.mask(batch)).as_py() for batch in self.scan.read(file, self.asked))
         return replace(found, is_whole=is_whole, matched=self.live(file) if is_whole else None)
 
     def live(self, file: TableFile) -> int:
         """How many rows a file has, deleted ones not counted."""
-        return self.scan.count(file) - int((file.deletion_vector or {}).get("cardinality") or 0)
+        return self.scan.count(file) - _gone(file)
 
-    def _mask(self, batch: pa.RecordBatch) -> pa.Array:
+    def mask(self, batch: pa.RecordBatch) -> pa.Array:
         """Which rows of a batch are meant: null is no yes."""
         if self.where is None or self.where.sql is None:
             return pa.repeat(True, batch.num_rows)
@@ -171,12 +172,13 @@ class ChangedTable:
 
     def _match(self, found: MatchedFile) -> MatchedFile | None:
         file = found.file
-        numbers = [batch.column(-1) for batch in self.scan.read(file, self._read, self.where, numbered=True)]
+        numbers = [batch.column(-1) for batch in self.scan.read(file, self.asked, self.where, numbered=True)]
         matched = sum(map(len, numbers))
         if not matched:
             return None
         encoded, _ = encode_deletion_vector(numbers)
-        return replace(found, is_whole=matched == self.live(file), encoded=encoded, matched=matched)
+        held = self.scan.count(file)
+        return replace(found, is_whole=matched == held - _gone(file), encoded=encoded, matched=matched, held=held)
 
     def rows_by_statistics(self) -> list[int | None]:
         """How many rows each file holds, deleted ones among them, None where the log does not say."""
@@ -201,7 +203,7 @@ class ChangedTable:
         # The paths give the batch its length where it reads no column at all.
         columns = [*(partition.field(i) for i in range(len(names))), described.column("path")]
         batch = pa.record_batch(columns, names=[*names, "esker.path"])
-        found: list[bool] = self._mask(batch).to_pylist()
+        found: list[bool] = self.mask(batch).to_pylist()
         return found
 
     def read_set(self, matched: list[MatchedFile]) -> ReadSet:
@@ -216,19 +218,7 @@ class ChangedTable:
     def _would_read(self) -> Callable[[Mapping[str, Any]], bool]:
         """Whether an added file may have rows that are meant, by its partition values and its statistics."""
         predicates = self.where.predicates if self.where is not None else []
-        head = [{name: fields} for name, fields in self.state.actions_after(None)]
-
-        def may_match(add: Mapping[str, Any]) -> bool:
-            # A log with this file alone, kept in memory while it is asked.
-            place = Store(f"memory://{uuid.uuid4()}")
-            lines = [json.dumps(line) for line in [*head, {"add": dict(add)}]]
-            place.put(commit_path(0), "\n".join(lines).encode())
-            try:
-                return len(Snapshot.load(place).select(place, predicates)) > 0
-            finally:
-                place.delete(commit_path(0))
-
-        return may_match
+        return added_file_may_match(self.state.actions_after(None), predicates)
 
     def rows(self, matched: Sequence[MatchedFile]) -> Iterator[tuple[pa.RecordBatch, pa.Array | None]]:
         """The rows of files, each batch with a mask of those that are meant; None if all are.
@@ -238,7 +228,7 @@ class ChangedTable:
         if not self.writes_vectors:
             return (part for found in matched for part in self.split(found, self.names))
         reads = [partial(self._meant, found) for found in matched]
-        return read_ahead(reads, lambda part: int(part[0].nbytes), limit=_AHEAD_BYTES)
+        return read_ahead(reads, lambda part: int(part[0].nbytes), limit=self.budget.ahead)
 
     def _meant(self, found: MatchedFile) -> Iterator[tuple[pa.RecordBatch, pa.Array | None]]:
         for batch in self.meant(found):
@@ -252,9 +242,14 @@ class ChangedTable:
             columns: Those to read: what the predicate reads is among them.
         """
         for batch in self.scan.read(found.file, columns):
-            yield batch, None if found.is_whole else self._mask(batch)
+            yield batch, None if found.is_whole else self.mask(batch)
 
     def meant(self, found: MatchedFile) -> Iterator[pa.RecordBatch]:
         """The rows of a file that are meant."""
         only = None if found.is_whole else found.rows()
         return self.scan.read(found.file, self.names, only=only)
+
+
+def _gone(file: TableFile) -> int:
+    """How many rows of a file are deleted."""
+    return int((file.deletion_vector or {}).get("cardinality") or 0)

@@ -1,21 +1,23 @@
 """Copies of data files in which some columns have new values: the pages of the other columns are copied as they are.
 
 ```
-old file -> the columns that are read -> new values of a row group -> beside the old pages of the others -> new file
+old file -> what happens to the rows of a row group -> column by column: its old pages, or new ones -> new file
 ```
+
+A column of a row group is in memory at a time, of each file that is copied.
 
 Spec: "Data Files", "Per-file Statistics".
 """
 
 from __future__ import annotations
 
-import json
+import io
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from decimal import Decimal
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -24,158 +26,254 @@ from ...commit.orphans import StagedFiles
 from ..definition.partition_text import directories, encode_path
 from ..definition.physical_names import PhysicalNames
 from ..definition.statistics_columns import statistics_columns
+from ..definition.table_state import TableState
 from ..properties import WriterProperties
-from ..schema import Schema
-from ..write.conformed import conformed
-from ..write.data_files import leaf_columns
-from ..write.file_sink import FileSink
-from ..write.file_statistics import FileStatistics, encode
+from ..read.conform import plain
+from ..write.conformed_values import fitted
+from ..write.file_columns import as_in_files, leaf_columns
+from ..write.file_statistics import FileStatistics, decode, encode
 from .changed_table import ChangedTable, MatchedFile
 from .copied_encodings import encodings_like
+from .group_change import GroupChange
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 _THREADS = 2
+LEAST_COPIED = 4 * 1024 * 1024
+"""Bytes of a file from which on it is copied on its own where others would be written together with it."""
 _BOUNDS = ("minValues", "maxValues", "nullCount")
 
-NewValues = Callable[[pa.RecordBatch, "pa.Array | None"], pa.RecordBatch]
-"""The new values of rows, of which those of a mask are meant (all, if it is None)."""
+
+class OpenFile:
+    """A file that is copied.
+
+    Args:
+        table: The version.
+        found: The file.
+
+    Example:
+        `for batch in OpenFile(table, found).read(0, ["k"]): batch.num_rows`
+    """
+
+    def __init__(self, table: ChangedTable, found: MatchedFile) -> None:
+        self.found = found
+        self._table = table
+        self._parquet = table.scan.open(found.file)
+        self.starts = self._parquet.starts
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        """Its footer."""
+        return self._parquet.metadata
+
+    def read(
+        self, group: int, columns: list[str], *, only: pa.Array | None = None, numbered: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a row group; arguments as in `TableFileReader.read`."""
+        read = partial(self._table.scan.read, opened=self._parquet, group=group)
+        return read(self.found.file, columns, only=only, numbered=numbered)
+
+
+Changes = Callable[[OpenFile, int], GroupChange]
+"""What happens to the rows of a row group of a file, by its number."""
 
 
 class ColumnCopies:
-    """Copies files with new values in some columns.
+    """Copies files with new values in some columns, or without some rows.
 
     Args:
         table: The version that is changed.
-        changed: The columns that get new values.
-        read: The columns that those are computed from.
+        changed: The columns that get new values; None if rows may go, so that every column does.
         staged: Takes in each file before it is put.
         parquet: How Parquet is written.
+        after: What the table is after the change, if it is something else than before.
+        alone: Whether small files are copied on their own, too, rather than written into one.
 
     Example:
-        `copies = ColumnCopies(table, {"n"}, {"n"}, staged, None)`
+        `copies = ColumnCopies(table, {"n"}, staged, None)`
     """
 
     def __init__(
         self,
         table: ChangedTable,
-        changed: set[str],
-        read: set[str],
+        changed: set[str] | None,
         staged: StagedFiles,
         parquet: WriterProperties | None,
+        *,
+        after: TableState | None = None,
+        alone: bool = False,
     ) -> None:
-        state = table.state
+        state = after or table.state
         self._table = table
         self._staged = staged
-        self._parquet = parquet
         self._names = PhysicalNames(state.schema, mapped=state.mapped)
         kept = [field for field in state.schema.fields if field.name not in state.partition_by]
-        self._schema = Schema([field for field in kept if field.name in changed])
+        self._only = changed is None
+        wanted = {field.name for field in kept} if changed is None else changed
         whole = self._names.file_schema(state.partition_by)
-        self._file_schema = pa.schema([whole.field(at) for at, field in enumerate(kept) if field.name in changed])
+        self._columns = {self._names.of(field.name): field.name for field in kept if field.name in wanted}
+        self._fields = {field.name: whole.field(at) for at, field in enumerate(kept) if field.name in wanted}
         arrow = state.schema.to_arrow()
+        self._kinds = {name: plain(arrow.field(name).type) for name in self._fields}
         every = statistics_columns(pa.schema([arrow.field(field.name) for field in kept]), state.configuration)
-        self._statistics = [path for path in every if path[0] in changed]
-        needed = changed | read | set((table.where.columns if table.where is not None else None) or [])
-        self._read = [name for name in table.names if name in needed]
-        is_known = table.where is None or table.where.columns is not None
-        is_flat = not any(pa.types.is_nested(kind) for kind in self._file_schema.types)
+        self._statistics = {name: [path for path in every if path[0] == name] for name in self._fields}
+        self._most = 0
+        self._alone = alone
         self._is_possible = (
-            is_known
-            and is_flat
-            and parquet is None
+            parquet is None
             and not table.writes_vectors
             and not state.keeps_change_feed
-            and not changed & set(state.partition_by)
-            and len(self._read) < len(table.names)
+            and not wanted & set(state.partition_by)
+            and (self._only or bool(self._fields))
+            and state.configuration.get("delta.columnMapping.mode") != "id"
         )
 
     def splice(self, found: MatchedFile) -> ColumnSplice | None:
-        """A copy of a file to be, None if all of its columns have to be written anew.
+        """A copy of a file to be, None if its rows have to be written anew.
 
-        They have to where rows of it are deleted, where the log has no statistics of it, and where how its values are
-        meant is said of all columns together.
+        They have to where it is small, where rows of it are deleted, where the log has no statistics of it, where how
+        its values are meant is said of all columns together, and where a column of a row group would take much memory.
         """
         if not self._is_possible or found.file.deletion_vector is not None or not found.statistics:
             return None
+        if not self._alone and int(found.remove.get("size") or 0) < LEAST_COPIED:
+            return None
         splice = ColumnSplice(*self._table.scan.place(found.file))
         groups = splice.row_groups
-        return splice if splice.fits and groups and all(groups) else None
+        if not splice.fits or not groups or not all(groups):
+            return None
+        most = self._most_bytes(self._table.scan.footer(found.file))
+        if most > self._table.budget.column:
+            return None
+        self._most = max(self._most, most)
+        return splice
 
-    def copy(self, files: Sequence[tuple[MatchedFile, ColumnSplice]], values: NewValues) -> list[dict[str, Any]]:
-        """Copies files, two at a time; the `add` actions of the copies.
+    def _most_bytes(self, metadata: pq.FileMetaData) -> int:
+        """Bytes of the largest column of a row group that would be held."""
+        most = 0
+        for number in range(metadata.num_row_groups):
+            group, sizes = metadata.row_group(number), dict.fromkeys(self._columns, 0)
+            for index in range(group.num_columns):
+                column = group.column(index)
+                name = column.path_in_schema.partition(".")[0]
+                if name in sizes:
+                    sizes[name] += max(column.total_uncompressed_size, 8 * column.num_values)
+            most = max([most, *sizes.values()])
+        return most
+
+    def copy(self, files: Sequence[tuple[MatchedFile, ColumnSplice]], changes: Changes) -> list[dict[str, Any]]:
+        """Copies files, two at a time if memory has room for it; the `add` actions of the copies.
 
         Args:
             files: The files, with their copies to be.
-            values: The new values; it is called by two threads.
+            changes: What happens to their rows; it is called by two threads.
         """
-        with ThreadPoolExecutor(_THREADS, thread_name_prefix="esker-delta-copies") as pool:
-            made = pool.map(lambda pair: self._copy(pair[0], pair[1], values), files)
+        threads = _THREADS if self._most * _THREADS <= self._table.budget.column else 1
+        with ThreadPoolExecutor(threads, thread_name_prefix="esker-delta-copies") as pool:
+            made = pool.map(lambda pair: self._copy(pair[0], pair[1], changes), files)
             try:
                 return list(made)
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
 
-    def _copy(self, found: MatchedFile, splice: ColumnSplice, values: NewValues) -> dict[str, Any]:
+    def _copy(self, found: MatchedFile, splice: ColumnSplice, changes: Changes) -> dict[str, Any]:
         store = self._table.target.store
         partition: dict[str, str | None] = found.remove.get("partitionValues") or {}
         folder = "" if self._names.mapped else directories(partition)
         path = f"{folder}part-00000-{uuid.uuid4()}-c000.snappy.parquet"
-        statistics = FileStatistics(self._statistics, self._names.by_path)
-        properties = encodings_like(self._table.scan.footer(found.file), self._parquet)
-        arguments = properties.arguments([column.path for column in leaf_columns(self._file_schema)])
+        rows = OpenFile(self._table, found)
+        properties = encodings_like(rows.metadata, None)
+        leaves = {
+            name: [leaf.path for leaf in leaf_columns(pa.schema([field]))] for name, field in self._fields.items()
+        }
+        arguments = {name: properties.arguments(paths) for name, paths in leaves.items()}
+        statistics = {
+            name: FileStatistics(paths, self._names.by_path) for name, paths in self._statistics.items() if paths
+        }
+        kept = 0
         self._staged.add(store, path)
-        sink = FileSink(store, path)
         try:
-            rows = self._table.split(found, self._read)
-            for count in splice.row_groups:
-                sink.write(splice.append(self._part(rows, count, statistics, values, arguments)))
-            sink.write(splice.finish())
-            sink.finish()
+            splice.begin(store, path, _encoded(pa.schema(self._fields.values()), {}, None), only=self._only)
+            for group in range(len(splice.row_groups)):
+                change = changes(rows, group)
+                kept += change.kept
+
+                def part(column: str, group: int = group, change: GroupChange = change) -> bytes:
+                    name = self._columns[column]
+                    return self._part(rows, group, change, name, statistics.get(name), arguments[name])
+
+                splice.append(change.kept, part)
+                del change, part
+                pa.default_memory_pool().release_unused()
+            size = splice.finish()
         except BaseException:
-            sink.abort()
+            splice.abort()
             raise
         return {
             "path": encode_path(path),
             "partitionValues": partition,
-            "size": sink.size,
+            "size": size,
             "modificationTime": time.time_ns() // 1_000_000,
             "dataChange": True,
-            "stats": self._merged(found.statistics or "{}", statistics),
+            "stats": self._merged(found.statistics, statistics.values(), kept),
         }
 
     def _part(
         self,
-        rows: Iterator[tuple[pa.RecordBatch, pa.Array | None]],
-        count: int,
-        statistics: FileStatistics,
-        values: NewValues,
+        rows: OpenFile,
+        group: int,
+        change: GroupChange,
+        name: str,
+        statistics: FileStatistics | None,
         arguments: Mapping[str, Any],
     ) -> bytes:
-        """The new values of a row group, as a Parquet file of those columns alone."""
-        import pyarrow.parquet as pq
+        """The values of one column of a row group, as a Parquet file of that column alone."""
+        old = self._old(rows, group, change, name)
+        chunks: list[pa.Array] = []
+        for values in change.applied(name, old):
+            if statistics is not None:
+                statistics.add(pa.RecordBatch.from_arrays([values], names=[name]))
+            chunks.append(values)
+        table = pa.Table.from_arrays([pa.chunked_array(chunks)], names=[name])
+        chunks.clear()
+        return _encoded(pa.schema([self._fields[name]]), arguments, table)
 
-        batches: list[pa.RecordBatch] = []
-        while count:
-            # Batches do not go beyond their row group.
-            batch, mask = next(rows)
-            for made in conformed([values(batch, mask)], self._schema):
-                statistics.add(made)
-                batches.append(pa.RecordBatch.from_arrays(made.columns, schema=self._file_schema))
-            count -= batch.num_rows
-        sink = pa.BufferOutputStream()
-        table = pa.Table.from_batches(batches)
-        with pq.ParquetWriter(sink, self._file_schema, store_schema=False, **arguments) as writer:
-            writer.write_table(table, row_group_size=table.num_rows)
-        return bytes(memoryview(sink.getvalue()))
+    def _old(self, rows: OpenFile, group: int, change: GroupChange, name: str) -> Iterator[pa.Array]:
+        """The values of a column before the change, in the type that it has afterwards."""
+        kind = self._kinds[name]
+        if name not in self._table.names:
+            return iter([pa.nulls(change.rows, kind)])
+        held = change.held.pop(name, None)
+        old = iter(held) if held is not None else (batch.column(0) for batch in rows.read(group, [name]))
+        return (values if values.type == kind else fitted(values, kind, name) for values in old)
 
-    def _merged(self, old: str, new: FileStatistics) -> str:
+    def _merged(self, old: str | None, new: Iterable[FileStatistics], rows: int) -> str:
         """The statistics of a copy: the old ones, but for the columns that have new values."""
-        whole: dict[str, Any] = json.loads(old, parse_float=Decimal)
-        found: dict[str, Any] = json.loads(new.json(), parse_float=Decimal)
-        for part in _BOUNDS:
-            kept = {
-                name: value for name, value in (whole.get(part) or {}).items() if name not in self._file_schema.names
+        whole = decode(old)
+        kept = {
+            part: {
+                name: value
+                for name, value in (whole.get(part) or {}).items()
+                if not self._only and name not in self._columns
             }
-            if part in whole or found.get(part):
-                whole[part] = kept | found.get(part, {})
-        return encode(whole)
+            for part in _BOUNDS
+        }
+        for column in new:
+            found = decode(column.json())
+            for part in _BOUNDS:
+                kept[part] |= found.get(part, {})
+        whole["numRecords"] = rows
+        return encode(whole | {part: values for part, values in kept.items() if part in whole or values})
+
+
+def _encoded(schema: pa.Schema, arguments: Mapping[str, Any], rows: pa.Table | None) -> bytes:
+    """Rows as a Parquet file of one row group, or a file without rows."""
+    import pyarrow.parquet as pq
+
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, schema, store_schema=False, **arguments) as writer:
+        if rows is not None:
+            writer.write_table(as_in_files(rows, schema), row_group_size=rows.num_rows)
+    return sink.getvalue()

@@ -7,21 +7,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any
 
+import numpy as np
 import pyarrow.compute as pc
 
+from ..._native.delta import ColumnSplice
 from ...commit.orphans import StagedFiles
 from ..log.commit import CommitRequest, LogEntry
 from ..log.target import WriteTarget
 from ..properties import WriterProperties
 from .attempts import PreparedChange, run_change
+from .budget import Budget
 from .changed_table import ChangedTable, MatchedFile
+from .column_copies import ColumnCopies, OpenFile
 from .files import ChangedFiles
+from .group_change import GroupChange, HeldColumns
 
 
 def delete_rows(
-    target: WriteTarget, predicate: str | None, parquet: WriterProperties | None, commit: CommitRequest
+    target: WriteTarget,
+    predicate: str | None,
+    parquet: WriterProperties | None,
+    commit: CommitRequest,
+    budget: Budget | None = None,
 ) -> dict[str, Any]:
     """Deletes the rows for which a predicate is true, and tells its metrics.
 
@@ -30,6 +40,7 @@ def delete_rows(
         predicate: SQL; all rows if not given.
         parquet: How Parquet is written.
         commit: What the caller wants of the commit.
+        budget: What it may take.
 
     Raises:
         InvalidArgumentError: The table is append-only; the predicate does not parse, or names no column.
@@ -40,23 +51,28 @@ def delete_rows(
     """
 
     def prepare(there: WriteTarget, staged: StagedFiles) -> PreparedChange:
-        return _prepare(there, predicate, parquet, staged)
+        return _prepare(there, predicate, parquet, staged, budget)
 
     return run_change(target, prepare, commit)
 
 
 def _prepare(
-    target: WriteTarget, predicate: str | None, parquet: WriterProperties | None, staged: StagedFiles
+    target: WriteTarget,
+    predicate: str | None,
+    parquet: WriterProperties | None,
+    staged: StagedFiles,
+    budget: Budget | None,
 ) -> PreparedChange:
     started = time.monotonic()
-    table = ChangedTable(target, predicate)
-    matched = table.matched(finds_whole=True)
+    table = ChangedTable(target, predicate, budget=budget)
+    matched = table.matched(finds_whole=True, has_statistics=True)
     scanned = time.monotonic()
     # Files that are removed as a whole tell by themselves what went.
     keeps_changes = table.state.keeps_change_feed and not all(found.is_whole for found in matched)
     like = next((found for found in matched if not table.writes_vectors and not found.is_whole), None)
-    with ChangedFiles(table, staged, parquet, keeps_changes=keeps_changes, copied=like) as files:
-        known, copied = _delete(table, files, matched)
+    with ChangedFiles(table, staged, parquet, keeps_changes=keeps_changes, copied=like, budget=table.budget) as files:
+        copies = ColumnCopies(table, None, staged, parquet)
+        known, copied = _delete(table, files, matched, copies)
         actions = files.close()
     metrics: dict[str, Any] = {
         # As deltalake counts: files of changes among them.
@@ -82,9 +98,12 @@ def _prepare(
     return PreparedChange(entry, metrics)
 
 
-def _delete(table: ChangedTable, files: ChangedFiles, matched: Sequence[MatchedFile]) -> tuple[list[int | None], int]:
+def _delete(
+    table: ChangedTable, files: ChangedFiles, matched: Sequence[MatchedFile], copies: ColumnCopies
+) -> tuple[list[int | None], int]:
     """Deletes rows: how many, None where that is not known, and how many others were copied."""
     counts: list[int | None] = []
+    spliced: list[tuple[MatchedFile, ColumnSplice]] = []
     rewritten: list[MatchedFile] = []
     for found in matched:
         if table.writes_vectors and not found.is_whole:
@@ -93,9 +112,15 @@ def _delete(table: ChangedTable, files: ChangedFiles, matched: Sequence[MatchedF
             files.remove(found)
         if found.is_whole or table.writes_vectors:
             counts.append(found.matched)
-        else:
+            continue
+        splice = None if files.keeps_changes else copies.splice(found)
+        if splice is None:
             rewritten.append(found)
-    deleted = copied = 0
+        else:
+            spliced.append((found, splice))
+    change = _GroupDelete(table)
+    files.add_copies(copies.copy(spliced, change))
+    deleted, copied = change.deleted, change.copied
     for batch, mask in table.rows(matched if files.keeps_changes else rewritten):
         if mask is None:
             files.change(batch, "delete")
@@ -106,3 +131,24 @@ def _delete(table: ChangedTable, files: ChangedFiles, matched: Sequence[MatchedF
         if files.keeps_changes:
             files.change(batch.filter(mask), "delete")
     return [*counts, deleted], copied
+
+
+class _GroupDelete:
+    """The rows that go from row groups of files that are copied."""
+
+    def __init__(self, table: ChangedTable) -> None:
+        self._table = table
+        self._lock = Lock()
+        self.deleted = self.copied = 0
+
+    def __call__(self, rows: OpenFile, group: int) -> GroupChange:
+        held = HeldColumns(self._table.asked, limit=self._table.budget.column // 4)
+        stays: list[np.ndarray] = []
+        for batch in rows.read(group, self._table.asked):
+            stays.append(pc.invert(self._table.mask(batch)).to_numpy(zero_copy_only=False))
+            held.add(batch)
+        whole = np.concatenate(stays)
+        count, kept = len(whole), int(np.count_nonzero(whole))
+        with self._lock:
+            self.deleted, self.copied = self.deleted + count - kept, self.copied + kept
+        return GroupChange(count, stays=None if count == kept else whole, held=held.columns)

@@ -13,11 +13,11 @@ from ..properties import WriterProperties
 from ..write.change_data import ChangeDataWriter
 from ..write.conformed import conformed
 from ..write.data_files import DEFAULT_FILE_SIZE, DataFileWriter
+from .budget import Budget
 from .changed_table import ChangedTable, MatchedFile
 from .copied_encodings import encodings_like
 from .vectors import VectorWriter
 
-_MEMORY_LIMIT = 128 * 1024 * 1024
 _LEAST_FILE = 32 * 1024 * 1024
 """Bytes of a file that is copied, up to which the new one may be larger."""
 
@@ -32,6 +32,7 @@ class ChangedFiles:
         keeps_changes: Whether files of changes are written.
         copied: A file that is copied: numbers are encoded as they are there.
         after: What the table is after the change, if it is something else than before.
+        budget: What files in the making may hold.
 
     Example:
         `with ChangedFiles(table, staged, None, keeps_changes=False) as files: files.remove(found)`
@@ -46,6 +47,7 @@ class ChangedFiles:
         keeps_changes: bool,
         copied: MatchedFile | None = None,
         after: TableState | None = None,
+        budget: Budget | None = None,
     ) -> None:
         state = after or table.state
         if copied is not None:
@@ -54,7 +56,9 @@ class ChangedFiles:
         if copied is not None and "delta.targetFileSize" not in state.configuration:
             # Files stay about as large as they are, and few of their bytes are in memory.
             size = min(DEFAULT_FILE_SIZE, max(_LEAST_FILE, int(copied.remove.get("size") or 0)))
-        self._schema = state.schema
+        self.schema = state.schema
+        # Files of data and of changes are in the making at once.
+        written = (budget or Budget()).written // (2 if keeps_changes else 1)
         self._removes: list[dict[str, Any]] = []
         self._copies: list[dict[str, Any]] = []
         self._data = DataFileWriter(
@@ -65,14 +69,16 @@ class ChangedFiles:
             mapped=state.mapped,
             target_file_size=size,
             properties=parquet,
-            memory_limit=_MEMORY_LIMIT,
+            memory_limit=written,
             tight=table.writes_vectors,
             staged=staged,
         )
         self._vectors = VectorWriter(table, staged)
         self._changes: ChangeDataWriter | None = None
         if keeps_changes:
-            self._changes = ChangeDataWriter(table.target.store, state, properties=parquet, staged=staged)
+            self._changes = ChangeDataWriter(
+                table.target.store, state, properties=parquet, staged=staged, memory_limit=written
+            )
         self.added = self.changed = self.vectors = 0
 
     @property
@@ -82,13 +88,13 @@ class ChangedFiles:
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Rows for new data files."""
-        for batch in conformed([rows], self._schema):
+        for batch in conformed([rows], self.schema):
             self._data.write(batch)
 
     def change(self, rows: pa.RecordBatch, kind: str) -> None:
         """Rows that changed, where files of changes are written."""
         if self._changes is not None and rows.num_rows:
-            for batch in conformed([rows], self._schema):
+            for batch in conformed([rows], self.schema):
                 self._changes.write(batch, kind)
 
     def remove(self, found: MatchedFile) -> None:

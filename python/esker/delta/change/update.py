@@ -8,8 +8,8 @@ Spec: "Add File and Remove File", "Deletion Vectors", "Add CDC File".
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
@@ -22,11 +22,15 @@ from ...commit.orphans import StagedFiles
 from ..log.commit import CommitRequest, LogEntry
 from ..log.target import WriteTarget
 from ..properties import WriterProperties
+from ..schema import Schema
+from ..write.conformed import conformed
 from .assignments import Assignments
 from .attempts import PreparedChange, run_change
+from .budget import Budget
 from .changed_table import ChangedTable, MatchedFile
-from .column_copies import ColumnCopies
+from .column_copies import ColumnCopies, OpenFile
 from .files import ChangedFiles
+from .group_change import GroupChange, HeldColumns, in_one
 
 
 @dataclass(frozen=True)
@@ -38,12 +42,14 @@ class UpdateRequest:
         predicate: Which rows get new values, as SQL; all if not given.
         parquet: How Parquet is written.
         strict: Whether a value that does not fit its column is an error; if not, it becomes null.
+        budget: What it may take.
     """
 
     assignments: Mapping[str, str]
     predicate: str | None = None
     parquet: WriterProperties | None = None
     strict: bool = True
+    budget: Budget = field(default_factory=Budget)
 
 
 def update_rows(target: WriteTarget, request: UpdateRequest, commit: CommitRequest) -> dict[str, Any]:
@@ -71,7 +77,7 @@ def update_rows(target: WriteTarget, request: UpdateRequest, commit: CommitReque
 
 def _prepare(target: WriteTarget, request: UpdateRequest, staged: StagedFiles) -> PreparedChange:
     started = time.monotonic()
-    table = ChangedTable(target, request.predicate)
+    table = ChangedTable(target, request.predicate, budget=request.budget)
     assignments = Assignments(
         table.state, request.assignments, strict=request.strict, session_timezone=target.session_timezone
     )
@@ -79,9 +85,14 @@ def _prepare(target: WriteTarget, request: UpdateRequest, staged: StagedFiles) -
     scanned = time.monotonic()
     like = next((found for found in matched if not table.writes_vectors and not found.is_whole), None)
     with ChangedFiles(
-        table, staged, request.parquet, keeps_changes=table.state.keeps_change_feed, copied=like
+        table,
+        staged,
+        request.parquet,
+        keeps_changes=table.state.keeps_change_feed,
+        copied=like,
+        budget=request.budget,
     ) as files:
-        copies = ColumnCopies(table, assignments.columns, assignments.read, staged, request.parquet)
+        copies = ColumnCopies(table, assignments.columns, staged, request.parquet, alone=True)
         updated, copied = _update(table, files, matched, assignments, copies)
         actions = files.close()
     metrics: dict[str, Any] = {
@@ -114,22 +125,10 @@ def _update(
     updated = copied = 0
     lock = Lock()
 
-    def changed(old: pa.RecordBatch) -> pa.RecordBatch:
-        new = assignments.applied(old)
-        files.change(old, "update_preimage")
-        files.change(new, "update_postimage")
-        return new
-
-    def values(batch: pa.RecordBatch, mask: pa.Array | None) -> pa.RecordBatch:
+    def note(meant: int, others: int) -> None:
         nonlocal updated, copied
-        meant = batch.num_rows if mask is None else int(pc.sum(mask).as_py() or 0)
         with lock:
-            updated, copied = updated + meant, copied + batch.num_rows - meant
-        if not meant:
-            return batch
-        if mask is None or meant == batch.num_rows:
-            return changed(batch)
-        return _merged(batch, mask, changed(batch.filter(mask)), assignments.columns)
+            updated, copied = updated + meant, copied + others
 
     spliced: list[tuple[MatchedFile, ColumnSplice]] = []
     written: list[MatchedFile] = []
@@ -143,10 +142,55 @@ def _update(
             written.append(found)
         else:
             spliced.append((found, splice))
-    files.add_copies(copies.copy(spliced, values))
+    files.add_copies(copies.copy(spliced, _GroupUpdate(table, assignments, note)))
     for batch, mask in table.rows(written):
-        files.write(values(batch, mask))
+        meant = batch.num_rows if mask is None else int(pc.sum(mask).as_py() or 0)
+        note(meant, batch.num_rows - meant)
+        if not meant:
+            files.write(batch)
+            continue
+        old = batch if mask is None or meant == batch.num_rows else batch.filter(mask)
+        new = assignments.applied(old)
+        files.change(old, "update_preimage")
+        files.change(new, "update_postimage")
+        files.write(new if old is batch else _merged(batch, mask, new, assignments.columns))
     return updated, copied
+
+
+class _GroupUpdate:
+    """The new values of row groups of files that are copied."""
+
+    def __init__(self, table: ChangedTable, assignments: Assignments, note: Callable[[int, int], None]) -> None:
+        self._table = table
+        self._assignments = assignments
+        self._note = note
+        changed = assignments.columns
+        self._changed = Schema([field for field in table.state.schema.fields if field.name in changed])
+        asked = [] if table.where is None else table.where.columns
+        needed = set(table.names if asked is None else asked) | changed | assignments.read
+        self._read = [name for name in table.names if name in needed]
+
+    def __call__(self, rows: OpenFile, group: int) -> GroupChange:
+        changed_names = [name for name in self._read if name in self._assignments.columns]
+        held = HeldColumns(changed_names, limit=self._table.budget.column // 4)
+        places: list[np.ndarray] = []
+        made: list[pa.RecordBatch] = []
+        first = 0
+        for batch in rows.read(group, self._read):
+            count = batch.num_rows
+            mask = None if rows.found.is_whole else self._table.mask(batch)
+            meant = np.arange(count) if mask is None else np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+            self._note(len(meant), count - len(meant))
+            if len(meant):
+                new = self._assignments.applied(batch if len(meant) == count else batch.filter(mask))
+                made.extend(conformed([new], self._changed))
+                places.append(meant + first)
+            first += count
+            held.add(batch)
+        changed = np.concatenate(places) if places else np.array([], np.int64)
+        if len(changed) == first:
+            return GroupChange(first, None, in_one(made))
+        return GroupChange(first, changed, in_one(made), held=held.columns)
 
 
 def _merged(old: pa.RecordBatch, mask: pa.Array, new: pa.RecordBatch, changed: set[str]) -> pa.RecordBatch:

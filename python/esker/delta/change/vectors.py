@@ -8,16 +8,14 @@ Spec: "Deletion Vectors", "Per-file Statistics".
 
 from __future__ import annotations
 
-import json
 import uuid
-from decimal import Decimal
 from typing import Any
 
 from ..._native.delta import deletion_vector_file, encode_deletion_vector, z85_text
 from ...commit.orphans import StagedFiles
 from ..log.entries import vector_id
 from ..log.full_adds import FileKey, tags_of
-from ..write.file_statistics import encode
+from ..write.file_statistics import decode, encode
 from .changed_table import ChangedTable, MatchedFile
 
 INLINE_AT_MOST = 256
@@ -83,10 +81,5 @@ class VectorWriter:
 
     def _statistics(self, found: MatchedFile) -> str:
         """The file's statistics with the exact number of its rows, and bounds that are not tight."""
-        known: dict[str, Any] = {}
-        if found.statistics is not None:
-            # Decimals stay as they are spelled.
-            known = json.loads(found.statistics, parse_float=Decimal)
-        if not isinstance(known.get("numRecords"), int):
-            known["numRecords"] = self._table.scan.count(found.file)
-        return encode({**known, "tightBounds": False})
+        rows = self._table.scan.count(found.file) if found.held is None else found.held
+        return encode({**decode(found.statistics), "numRecords": rows, "tightBounds": False})

@@ -122,6 +122,9 @@ class Constraints:
             given = batch.column(name)
             wanted = expression.evaluate(batch, given.type)
             same = pc.fill_null(pc.equal(given, wanted), False)
+            if pa.types.is_floating(given.type):
+                # NaN is equal to none in Arrow.
+                same = pc.or_(same, pc.fill_null(pc.and_(pc.is_nan(given), pc.is_nan(wanted)), False))
             both_null = pc.and_(given.is_null(), wanted.is_null())
             wrong = pc.invert(pc.or_(same, both_null))
             if pc.any(wrong).as_py():

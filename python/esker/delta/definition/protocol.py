@@ -19,7 +19,7 @@ Spec: "Requirements for Writers", "Table Features".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ...exceptions import UnsupportedError
@@ -178,6 +178,30 @@ def _inactive(configuration: Mapping[str, str] | None, partition_by: Sequence[st
         name for name, key in _UNLESS_ACTIVE.items() if given.get(key, "false").lower() in ("false", "0", "-1", "")
     }
     return found if partition_by else found | {"materializePartitionColumns"}
+
+
+def check_defaults(schema: Schema, missing: Collection[str]) -> None:
+    """Raises if columns that rows lack have a default, which is not computed.
+
+    Args:
+        schema: The table's columns.
+        missing: Those that the rows lack.
+
+    Raises:
+        UnsupportedError: It names the column.
+
+    Example:
+        >>> from esker.delta import Field, Schema
+        >>> from esker.delta.definition.protocol import check_defaults
+        >>> check_defaults(Schema([Field("id", "long")]), {"id"})
+    """
+    for column in schema.fields:
+        if column.name in missing and DEFAULT in column.metadata:
+            raise UnsupportedError(
+                f"column {column.name!r} has the default {column.metadata[DEFAULT]}, which this release does not "
+                "compute; give the column",
+                column=column.name,
+            )
 
 
 def unread_type(kind: Any) -> str | None:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from ..._native.delta import encode_deletion_vector
+from ..._native.delta import ColumnSplice, encode_deletion_vector
 from ..change.changed_table import ChangedTable, MatchedFile
+from ..change.column_copies import ColumnCopies
 from ..change.files import ChangedFiles
 from ..write.incoming import BATCH_ROWS
-from .matches import NOTHING, RANGE_ROWS, MergeMatches, RangeMatches
+from .copied_groups import CopiedGroups
+from .matches import NOTHING, RANGE_ROWS, MergeMatches, RangeMatches, Undone
 from .matching import NUMBER, first_clauses, taken
 from .row_values import BoundClause, RowValues
 
-_Undone: TypeAlias = "tuple[np.ndarray, np.ndarray]"
-"""Rows that no row of the source matches, ascending, and what happens to them."""
+_AT_ONCE = 2
+"""Files that are copied at once, where each is held."""
 
 
 @dataclass
@@ -43,6 +44,8 @@ class MergeWriter:
         by_source: The clauses of the table's rows that none of the source matches.
         inserts: The clauses of the source's rows that none of the table matches.
         matches: What happens to which rows.
+        copies: Copies files.
+        changed: The columns that rows of the table get new values in; None if rows may go.
         source: The source's rows, where `matches` has their numbers.
     """
 
@@ -53,8 +56,11 @@ class MergeWriter:
     by_source: Sequence[BoundClause]
     inserts: Sequence[BoundClause]
     matches: MergeMatches
+    copies: ColumnCopies
+    changed: set[str] | None
     source: pa.RecordBatch | None
     counts: MergeCounts = field(default_factory=MergeCounts)
+    _copied: list[tuple[int, MatchedFile, ColumnSplice, Undone | None]] = field(default_factory=list)
 
     def insert(self, rows: pa.RecordBatch, unmatched: np.ndarray) -> None:
         """Inserts rows of the source that no row of the table matched."""
@@ -97,8 +103,33 @@ class MergeWriter:
                 self._rewrite(number, found, undone, np.sort(changing))
             return True
         self.counts.copied += live - len(rows)
-        self._rewrite(number, found, undone, None)
+        splice = self.copies.splice(found)
+        if splice is None:
+            self._rewrite(number, found, undone, None)
+        else:
+            self._copied.append((number, found, splice, undone))
+            if undone is not None and len(self._copied) == _AT_ONCE:
+                # What happens to rows that nothing matches is in memory until their file is copied.
+                self.copy()
         return True
+
+    def copy(self) -> None:
+        """Copies the files of which that was left."""
+        schema = self.files.schema
+        groups = CopiedGroups(
+            self.values,
+            self._clauses,
+            self.matches,
+            self._undoubted,
+            schema,
+            self.changed,
+            self.table.names,
+            self._source,
+        )
+        for number, found, _, undone in self._copied:
+            groups.add(number, found.file.path, undone)
+        self.files.add_copies(self.copies.copy([(found, splice) for _, found, splice, _ in self._copied], groups))
+        self._copied.clear()
 
     @property
     def _clauses(self) -> list[BoundClause]:
@@ -115,7 +146,7 @@ class MergeWriter:
         sure = (number for number, clause in enumerate(self.matched) if clause.is_unconditional_delete)
         return next(sure, NOTHING - 1)
 
-    def _not_matched(self, number: int, found: MatchedFile) -> _Undone:
+    def _not_matched(self, number: int, found: MatchedFile) -> Undone:
         """What happens to the rows of a file that no row of the source matches."""
         predicates = [clause.predicate for clause in self.by_source if clause.predicate is not None]
         read = list(dict.fromkeys(name for predicate in predicates for name in predicate.target))
@@ -136,7 +167,7 @@ class MergeWriter:
             return np.array([], np.uint64), np.array([], np.int8)
         return np.concatenate(rows), np.concatenate(clauses)
 
-    def _rewrite(self, number: int, found: MatchedFile, undone: _Undone | None, only: np.ndarray | None) -> None:
+    def _rewrite(self, number: int, found: MatchedFile, undone: Undone | None, only: np.ndarray | None) -> None:
         """Writes the rows of a file that stay, as they are or changed; of some of them if only those are asked for."""
         columns = self.table.names if only is None or self.files.keeps_changes else self._needed
         chosen = None if only is None else pa.array(only)

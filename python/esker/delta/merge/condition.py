@@ -22,12 +22,20 @@ class JoinKey:
         source: Its side of the source.
         kind: The type that both are compared in.
         column: The table's column, if its side is a column as it is.
+        source_column: The source's column, if its side is a column as it is.
     """
 
     target: JoinedExpression
     source: JoinedExpression
     kind: pa.DataType
     column: str | None
+    source_column: str | None
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both columns have the same value where the key is equal, bit for bit."""
+        kinds = {self.target.type, self.source.type, self.kind}
+        return len(kinds) == 1 and not pa.types.is_floating(self.kind)
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,10 @@ class JoinCondition:
         """The source's columns that it reads."""
         read = [key.source for key in self.keys] + ([self.rest] if self.rest is not None else [])
         return list(dict.fromkeys(name for part in read for name in part.source))
+
+    def same_as(self, column: str) -> set[str]:
+        """The columns of the source that have the value of a column of the table in every row that matches."""
+        return {key.source_column for key in self.keys if key.column == column and key.source_column and key.is_same}
 
     def target_keys(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The keys of rows of the table."""
@@ -103,13 +115,16 @@ def _join_key(sql: str, columns: JoinedColumns) -> JoinKey | None:
     if both is None:
         return None
     parts = [(text, columns.parse(text)) for text in both]
-    for (text, target), (_, source) in (parts, reversed(parts)):
+    for (text, target), (other, source) in (parts, reversed(parts)):
         if target.target and not target.source and source.source and not source.target:
             kind = key_type(target.type, source.type)
             if kind is None:
                 return None
-            is_column = len(target.target) == 1 and names_one_column(text) and not pa.types.is_nested(target.type)
-            return JoinKey(target, source, kind, target.target[0] if is_column else None)
+            names = [
+                names[0] if len(names) == 1 and names_one_column(part) and not pa.types.is_nested(found.type) else None
+                for part, found, names in ((text, target, target.target), (other, source, source.source))
+            ]
+            return JoinKey(target, source, kind, *names)
     return None
 
 

@@ -6,16 +6,19 @@ Rows of a file are held in ranges of a million, so that a file is written with o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from ..._native.merge import RowPartitions
+from ..._native.merge import DiskQuota, RowPartitions
 from ...exceptions import CorruptFileError, InvalidArgumentError
 
 RANGE_ROWS = 1 << 20
 NOTHING = -1
 """The number of no clause."""
+Undone: TypeAlias = "tuple[np.ndarray, np.ndarray]"
+"""Rows that no row of the source matches, ascending, and what happens to them."""
 _ROW = pa.field("row", pa.uint64())
 _CLAUSE = pa.field("clause", pa.int8())
 
@@ -47,14 +50,14 @@ class MergeMatches:
         counts: For each file how many rows it holds.
         beside: The columns that are held of the source's rows.
         memory_limit: Bytes that are kept in memory.
-        disk_limit: Bytes of temporary files; None for any number.
+        disk: What temporary files take their bytes of.
 
     Example:
         `matches.add(0, numbers, clauses, beside); matches.ranges(0)`
     """
 
     def __init__(
-        self, counts: list[int], beside: pa.Schema, *, memory_limit: int, disk_limit: int | None = None
+        self, counts: list[int], beside: pa.Schema, *, memory_limit: int, disk: DiskQuota | None = None
     ) -> None:
         sizes = [max(1, -(-count // RANGE_ROWS)) for count in counts]
         self._first = np.cumsum([0, *sizes]).tolist()
@@ -62,7 +65,7 @@ class MergeMatches:
         self._beside = beside
         held = [pa.field(name, field.type) for name, field in zip(self._names, beside, strict=True)]
         self._schema = pa.schema([_ROW, _CLAUSE, *held])
-        self._held = RowPartitions(self._schema, self._first[-1], memory_limit=memory_limit, disk_limit=disk_limit)
+        self._held = RowPartitions(self._schema, self._first[-1], memory_limit=memory_limit, disk=disk)
         self._acts = np.zeros(len(counts), bool)
         self._matched = np.zeros(len(counts), bool)
 

@@ -156,10 +156,13 @@ class Matcher:
     def _pairs(self, batch: pa.RecordBatch, part: SourcePart) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Pairs of rows that may match: numbers in the batch and in the part."""
         if part.join is not None:
-            pairs = pa.record_batch(part.join.find(self.condition.target_keys(batch)))
-            source, target = pairs.column("source").to_numpy(), pairs.column("target").to_numpy()
-            for start in range(0, len(target), _PAIRS):
-                yield target[start : start + _PAIRS], source[start : start + _PAIRS]
+            keys, row = self.condition.target_keys(batch), 0
+            while row < batch.num_rows:
+                found, row = part.join.find(keys, first=row, most=_PAIRS)
+                pairs = pa.record_batch(found)
+                source, target = pairs.column("source").to_numpy(), pairs.column("target").to_numpy()
+                for start in range(0, len(target), _PAIRS):
+                    yield target[start : start + _PAIRS], source[start : start + _PAIRS]
             return
         many = part.rows.num_rows
         step = max(1, _PAIRS // many)

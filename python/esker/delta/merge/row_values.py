@@ -12,13 +12,14 @@ from ...exceptions import InvalidArgumentError
 from ..change.assignments import nulls_for_errors
 from ..change.struct_fields import cast_within, check_fields
 from ..definition.constraints import Constraints
+from ..definition.protocol import check_defaults
 from ..definition.table_state import TableState
 from ..read.conform import plain
 from ..read.sql_names import columns_in_backticks
 from ..write.conformed_values import fitted
 from .clauses import Action, Clause
 from .joined import JoinedColumns, JoinedExpression
-from .sql_parts import bare, tokens
+from .sql_parts import bare, names_one_column, tokens
 
 
 def assigned_column(given: str, names: list[str], target_alias: str | None, source_alias: str | None) -> str | None:
@@ -61,12 +62,14 @@ class BoundClause:
         predicate: For which rows; all if not given.
         values: What it assigns, by column.
         is_unconditional_delete: Whether two rows of the source may both ask for it.
+        columns: For columns that get the value of one of the source as it is, which one that is.
     """
 
     action: Action
     predicate: JoinedExpression | None
     values: Mapping[str, JoinedExpression]
     is_unconditional_delete: bool
+    columns: Mapping[str, str]
 
     @property
     def target(self) -> set[str]:
@@ -89,10 +92,12 @@ def bind_clause(
     Raises:
         InvalidArgumentError: SQL that does not parse, or names no column; a column that is assigned twice.
         SchemaMismatchError: Values that have other fields than their column.
+        UnsupportedError: An insert without a column that has a default.
     """
     predicate = None if clause.predicate is None else columns.condition(clause.predicate, "the predicate of a clause")
     names = [field.name for field in after.schema.fields]
     values: dict[str, JoinedExpression] = {}
+    as_they_are: dict[str, str] = {}
     given = dict(clause.assignments)
     if clause.takes_all:
         left_out = {name.lower() for name in clause.except_columns}
@@ -101,6 +106,7 @@ def bind_clause(
             found = found or next((own for own in names if own.lower() == name.lower()), None)
             if found is not None and name.lower() not in left_out:
                 values[found] = columns.source_column(name)
+                as_they_are[found] = name
     for column, sql in given.items():
         found = assigned_column(column, names, columns.target_alias, columns.source_alias)
         if found is None:
@@ -112,11 +118,15 @@ def bind_clause(
             continue
         if found in values:
             raise InvalidArgumentError(f"expected each column once, found {found!r} twice", column=found)
-        values[found] = columns.parse(sql)
-    for field in after.schema.to_arrow():
-        if field.name in values:
-            check_fields(values[field.name].type, plain(field.type), field.name, fills=fills)
-    return BoundClause(clause.action, predicate, values, clause.is_unconditional_delete)
+        value = values[found] = columns.parse(sql)
+        if not value.target and len(value.source) == 1 and names_one_column(columns_in_backticks(sql)):
+            as_they_are[found] = value.source[0]
+    if clause.action == "insert":
+        check_defaults(after.schema, set(names) - values.keys())
+    for own in after.schema.to_arrow():
+        if own.name in values:
+            check_fields(values[own.name].type, plain(own.type), own.name, fills=fills)
+    return BoundClause(clause.action, predicate, values, clause.is_unconditional_delete, as_they_are)
 
 
 class RowValues:

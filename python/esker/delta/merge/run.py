@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,9 @@ import pyarrow as pa
 
 from ...commit.orphans import StagedFiles
 from ..change.attempts import PreparedChange, run_change
+from ..change.budget import Budget
 from ..change.changed_table import ChangedTable, MatchedFile
+from ..change.column_copies import ColumnCopies
 from ..change.files import ChangedFiles
 from ..definition.table_state import TableState
 from ..log.commit import CommitRequest, LogEntry
@@ -28,14 +30,13 @@ from ..schema import Schema
 from .changed_files import MergeWriter
 from .clauses import Clause, Clauses
 from .condition import join_condition
+from .copied_groups import changed_columns
 from .joined import JoinedColumns
 from .matches import RANGE_ROWS, MergeMatches
 from .matching import NUMBER, Matcher
 from .pruning import matchable
 from .row_values import RowValues, assigned_column, bind_clause
 from .source import KeptSource, SourceParts
-
-_MATCHES_BYTES = 48 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class MergeRequest:
         merge_schema: Whether columns that clauses assign, and the table does not have, are added to it.
         strict: Whether a value that does not fit its column is an error; if not, it becomes null.
         parquet: How Parquet is written.
+        budget: What it may take.
     """
 
     source: KeptSource
@@ -61,6 +63,7 @@ class MergeRequest:
     merge_schema: bool = False
     strict: bool = True
     parquet: WriterProperties | None = None
+    budget: Budget = field(default_factory=Budget)
 
 
 def merge_rows(target: WriteTarget, request: MergeRequest, commit: CommitRequest) -> dict[str, Any]:
@@ -99,7 +102,7 @@ def _prepare(target: WriteTarget, request: MergeRequest, staged: StagedFiles) ->
         [bind_clause(clause, columns, after, source.schema, fills=request.merge_schema) for clause in part]
         for part in (clauses.matched, clauses.not_matched, clauses.not_matched_by_source)
     )
-    parts = SourceParts(source, condition)
+    parts = SourceParts(source, condition, request.budget.source)
     where = None
     if not by_source:
         where = matchable(
@@ -110,31 +113,43 @@ def _prepare(target: WriteTarget, request: MergeRequest, staged: StagedFiles) ->
             partition_by=before.partition_by,
             session_timezone=target.session_timezone,
         )
-    table = ChangedTable(target, None, bound=where, removes_rows=bool(matched or by_source))
-    found = table.candidates()
+    table = ChangedTable(target, None, bound=where, removes_rows=bool(matched or by_source), budget=request.budget)
+    found = table.candidates(has_statistics=True)
     skipped = len(target.base.select(target.store, None)) - len(found) if where is not None else 0
     holds_rows = parts.count > 1
     matches = MergeMatches(
         _counts(table, found),
         source.schema if holds_rows else pa.schema([(NUMBER, pa.uint32())]),
-        memory_limit=_MATCHES_BYTES,
-        disk_limit=source.disk_limit,
+        memory_limit=request.budget.matches,
+        disk=request.budget.disk,
     )
     matcher = Matcher(table, condition, matched, matches, holds_rows, holds_all=bool(by_source))
     values = RowValues(after, strict=request.strict)
     like = next(iter(found), None) if not table.writes_vectors and (matched or by_source) else None
     with ChangedFiles(
-        table, staged, request.parquet, keeps_changes=after.keeps_change_feed, copied=like, after=after
+        table,
+        staged,
+        request.parquet,
+        keeps_changes=after.keeps_change_feed,
+        copied=like,
+        after=after,
+        budget=request.budget,
     ) as files:
-        writer = MergeWriter(table, files, values, matched, by_source, inserts, matches, None)
+        changed = changed_columns(matched, by_source, values, condition)
+        copies = ColumnCopies(table, changed, staged, request.parquet, after=after)
+        writer = MergeWriter(table, files, values, matched, by_source, inserts, matches, copies, changed, None)
         for part in parts:
             seen = matcher.match(found, part)
             if inserts:
                 writer.insert(part.rows, np.flatnonzero(~seen))
             if not holds_rows:
                 writer.source = part.rows
+            # The next part is made without this one in memory.
+            del part, seen
+            pa.default_memory_pool().release_unused()
         scanned = time.monotonic()
-        changed = [writer.change(number, file) for number, file in enumerate(found)]
+        touched = [writer.change(number, file) for number, file in enumerate(found)]
+        writer.copy()
         actions = files.close()
     counts = writer.counts
     metrics: dict[str, Any] = {
@@ -160,7 +175,7 @@ def _prepare(target: WriteTarget, request: MergeRequest, staged: StagedFiles) ->
     actions = [*after.actions_after(before), *actions]
     if not actions:
         return PreparedChange(None, metrics)
-    read = _read_set(table, found, [is_changed or matches.has_matched(n) for n, is_changed in enumerate(changed)])
+    read = _read_set(table, found, [is_changed or matches.has_matched(n) for n, is_changed in enumerate(touched)])
     entry = LogEntry("MERGE", _parameters(request), actions, read, metrics, keeps_numbers=True)
     return PreparedChange(entry, metrics)
 

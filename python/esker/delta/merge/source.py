@@ -15,14 +15,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..._native.merge import KeyJoin, MergeSource, RowPartitions
+from ..._native.merge import DiskQuota, KeyJoin, MergeSource, RowPartitions
 from ...exceptions import EskerError, InvalidArgumentError
 from ..write.conformed_values import fitted
 from ..write.incoming import BATCH_ROWS, incoming
 from .condition import JoinCondition
 
-PART_BYTES = 32 * 1024 * 1024
-"""Bytes of the source's rows that are in memory at a time."""
+_KEPT_BYTES = 32 * 1024 * 1024
+_KEY_BYTES = 40
+"""Bytes that the key of one row takes where it is looked up, beside its values."""
 _VALUES = 256
 """Distinct values of a key up to which files are looked for by each of them."""
 
@@ -54,7 +55,7 @@ class KeptSource:
     Args:
         data: The rows.
         memory_limit: Bytes that are kept in memory.
-        disk_limit: Bytes of temporary files; None for any number.
+        disk: What temporary files take their bytes of.
 
     Raises:
         InvalidArgumentError: A column's name is there twice, ignoring case.
@@ -66,7 +67,7 @@ class KeptSource:
         2
     """
 
-    def __init__(self, data: Any, *, memory_limit: int = PART_BYTES, disk_limit: int | None = None) -> None:
+    def __init__(self, data: Any, *, memory_limit: int = _KEPT_BYTES, disk: DiskQuota | None = None) -> None:
         reader = source_reader(data)
         seen: set[str] = set()
         for name in reader.schema.names:
@@ -79,13 +80,13 @@ class KeptSource:
         failed: list[BaseException] = []
         made = pa.RecordBatchReader.from_batches(self.schema, _noted(_plain(reader, self.schema), failed))
         try:
-            self._kept = MergeSource(made, memory_limit=memory_limit, disk_limit=disk_limit)
+            self._kept = MergeSource(made, memory_limit=memory_limit, disk=disk)
         except EskerError:
             if failed:
                 # What the caller's rows raised, Ctrl-C among it, rather than what became of it on its way.
                 raise failed[0] from None
             raise
-        self.disk_limit = disk_limit
+        self.disk = disk
 
     @property
     def num_rows(self) -> int:
@@ -198,20 +199,19 @@ class SourceParts:
     Args:
         source: The rows.
         condition: What they are joined by.
-        part_bytes: Bytes of a part, about.
+        part_bytes: Bytes of a part with its keys, about.
 
     Example:
-        `for part in SourceParts(source, condition): part.rows.num_rows`
+        `for part in SourceParts(source, condition, 1 << 25): part.rows.num_rows`
     """
 
-    def __init__(self, source: KeptSource, condition: JoinCondition, part_bytes: int | None = None) -> None:
+    def __init__(self, source: KeptSource, condition: JoinCondition, part_bytes: int) -> None:
         self._source = source
         self._condition = condition
-        part_bytes = part_bytes or PART_BYTES
         self.ranges = [SourceRange() for _ in condition.keys]
         size = 0
         for batch in source.batches():
-            size += batch.nbytes
+            size += self._bytes(batch)
             if condition.keys:
                 for found, keys in zip(self.ranges, condition.source_keys(batch).columns, strict=True):
                     if _has_order(keys.type):
@@ -220,9 +220,7 @@ class SourceParts:
         self.count = max(1, -(-size // part_bytes))
         self._spilled: RowPartitions | None = None
         if self.count > 1 and condition.keys:
-            self._spilled = RowPartitions(
-                source.schema, self.count, memory_limit=part_bytes // 2, disk_limit=source.disk_limit
-            )
+            self._spilled = RowPartitions(source.schema, self.count, memory_limit=part_bytes // 2, disk=source.disk)
             for batch in source.batches():
                 self._spilled.push_by_key(batch, condition.source_keys(batch))
 
@@ -234,17 +232,22 @@ class SourceParts:
         held: list[pa.RecordBatch] = []
         size = 0
         for batch in self._source.batches():
-            if self.count > 1 and held and size + batch.nbytes > self._limit:
+            if self.count > 1 and held and size + self._bytes(batch) > self._limit:
                 yield self._part(held)
                 held, size = [], 0
             held.append(batch)
-            size += batch.nbytes
+            size += self._bytes(batch)
         yield self._part(held)
+
+    def _bytes(self, batch: pa.RecordBatch) -> int:
+        return int(batch.nbytes) + (_KEY_BYTES * batch.num_rows if self._condition.keys else 0)
 
     def _part(self, batches: list[pa.RecordBatch]) -> SourcePart:
         schema = self._source.schema
         table = pa.Table.from_batches([batch.cast(schema) for batch in batches], schema)
+        batches.clear()
         whole = table.combine_chunks().to_batches()
+        del table
         if len(whole) > 1:
             raise InvalidArgumentError("expected texts of less than 2 GiB in one part of the source, found more")
         rows = whole[0] if whole else pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)

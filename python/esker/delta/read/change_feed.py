@@ -25,8 +25,8 @@ from ..._native.store import Store
 from ...exceptions import InvalidArgumentError, NotFoundError, UnsupportedError
 from ..log.entries import commit_path
 from .file_errors import each_batch
-from .file_reader import BATCH_ROWS
 from .filters import BoundFilter
+from .open_parquet import BATCH_ROWS
 from .scan import TableFile, TableScan
 
 CHANGE_TYPE = pa.field("_change_type", pa.string())

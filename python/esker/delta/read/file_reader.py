@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.fs as pa_fs
 
 from ..._native.delta import Snapshot, deletion_vector_elsewhere, read_deletion_vector
 from ..._native.store import Store
@@ -21,12 +22,16 @@ from .file_errors import each_batch, file_errors
 from .filesystem import FileLocator
 from .filters import BoundFilter
 from .implied_terms import all_of
+from .open_parquet import BATCH_ROWS, OpenParquet
 from .parquet_footer import ParquetSources
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-BATCH_ROWS = 64 * 1024
+_BUFFER_BYTES = 1024 * 1024
+"""Bytes of a column that are read at a time from a local file."""
+_BUFFERS_BYTES = 16 * 1024 * 1024
+_LEAST_BUFFER_BYTES = 64 * 1024
 ROW_NUMBER = pa.field("esker.row_number", pa.uint64(), nullable=False)
 """The column of row numbers, the last one where a caller asks for it."""
 _UNREAD = b"esker.unread"
@@ -95,6 +100,8 @@ class TableFileReader:
         extra: Sequence[pa.Field] = (),
         only: pa.Array | None = None,
         numbered: bool = False,
+        opened: OpenParquet | None = None,
+        group: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The rows of one file, as the table has them: without the deleted ones, columns by their logical names.
 
@@ -105,25 +112,27 @@ class TableFileReader:
             extra: Columns that the file has beside the table's.
             only: The numbers of the rows to read, ascending, instead of all that are not deleted.
             numbered: Whether the numbers of the rows in the file are the last column, `ROW_NUMBER`.
+            opened: The file as `open` opened it.
+            group: The row group that is read, of all if not given.
         """
-        import pyarrow.parquet as pq
-
         check_read(self.annotated.field(name) for name in columns)
         deleted = self.deleted(file)
         filesystem, path = self.files.locate(file.path)
         sources = ParquetSources(is_filtered=where is not None)
-        with file_errors(self.version, file.path):
-            parquet = pq.ParquetFile(sources.open(filesystem, path), coerce_int96_timestamp_unit="us", pre_buffer=True)
+        opened = opened or self.open(file, is_filtered=where is not None)
+        parquet = opened.parquet
         there = list(parquet.schema_arrow)
         fields = [*(self.annotated.field(name) for name in columns), *extra]
         found = [None if field.name in file.partition else find(there, field, self.mode) for field in fields]
         names = sorted({there[index].name for index in found if index is not None})
-        groups = self._row_groups(parquet, sources.of(filesystem, path), file, where)
+        groups = [group] if group is not None else None
+        if groups is None:
+            groups = self._row_groups(parquet, sources.of(filesystem, path), file, where)
         if only is not None:
             groups = _groups_with(only, parquet, groups)
-        batches: Iterator[tuple[int, Any]] = iter([(0, _Rows(parquet.metadata.num_rows))])
+        batches: Iterator[tuple[int, Any]] = _empty_groups(opened, groups)
         if names:
-            batches = each_batch(_numbered(parquet, names, groups), self.version, file.path)
+            batches = each_batch(opened.numbered(names, groups), self.version, file.path)
         target = pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in fields])
         # pyarrow filters no views, in which deltalake writes texts.
         is_filtered_first = bool(names) and not any("view" in str(f.type) for f in there if f.name in names)
@@ -157,13 +166,40 @@ class TableFileReader:
             if made.num_rows:
                 yield made
 
-    def footer(self, file: TableFile) -> pq.FileMetaData:
-        """The footer of a file."""
+    def open(self, file: TableFile, *, is_filtered: bool = False) -> OpenParquet:
+        """A file, for several reads of it.
+
+        Args:
+            file: The file.
+            is_filtered: Whether a filter may be compared with statistics.
+        """
         import pyarrow.parquet as pq
 
         filesystem, path = self.files.locate(file.path)
+        source = ParquetSources(is_filtered=is_filtered)
+        is_near = isinstance(filesystem, pa_fs.LocalFileSystem)
         with file_errors(self.version, file.path):
-            return pq.ParquetFile(ParquetSources(is_filtered=False).open(filesystem, path)).metadata
+            # Local files are read page by page; others a row group at a time, as each read of them takes long.
+            found = pq.ParquetFile(
+                source.open(filesystem, path),
+                coerce_int96_timestamp_unit="us",
+                pre_buffer=not is_near,
+                buffer_size=_BUFFER_BYTES if is_near else 0,
+            )
+            columns = found.metadata.num_columns
+            if is_near and columns * _BUFFER_BYTES > _BUFFERS_BYTES:
+                # Each column has a buffer of its own.
+                found = pq.ParquetFile(
+                    source.open(filesystem, path),
+                    metadata=found.metadata,
+                    coerce_int96_timestamp_unit="us",
+                    buffer_size=max(_LEAST_BUFFER_BYTES, _BUFFERS_BYTES // columns),
+                )
+        return OpenParquet(found)
+
+    def footer(self, file: TableFile) -> pq.FileMetaData:
+        """The footer of a file."""
+        return self.open(file).metadata
 
     def _row_groups(
         self, parquet: pq.ParquetFile, source: tuple[Any, Any], file: TableFile, where: BoundFilter | None
@@ -249,24 +285,20 @@ def guarantee(partition: dict[str, pa.Scalar]) -> pc.Expression:
     return pc.scalar(True) if whole is None else whole
 
 
-def _numbered(parquet: pq.ParquetFile, names: list[str], groups: list[int]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Batches of some row groups, each with the number of its first row in the file."""
-    starts = [0]
-    for group in range(parquet.num_row_groups):
-        starts.append(starts[-1] + parquet.metadata.row_group(group).num_rows)
-    for group in groups:
-        first = starts[group]
-        for batch in parquet.iter_batches(batch_size=BATCH_ROWS, row_groups=[group], columns=names):
-            yield first, batch
-            first += batch.num_rows
-
-
 def _groups_with(rows: pa.Array, parquet: pq.ParquetFile, groups: list[int]) -> list[int]:
     """Those of the row groups that hold some of the rows."""
     sizes = [parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)]
     starts = np.cumsum([0, *sizes])
     bounds = np.searchsorted(rows.to_numpy(), starts.astype(np.uint64))
     return [group for group in groups if bounds[group] < bounds[group + 1]]
+
+
+def _empty_groups(opened: OpenParquet, groups: list[int]) -> Iterator[tuple[int, Any]]:
+    """Batches without columns, of no more rows each than others have."""
+    for group in groups:
+        first, end = opened.starts[group], opened.starts[group + 1]
+        for start in range(first, end, BATCH_ROWS):
+            yield start, _Rows(min(BATCH_ROWS, end - start))
 
 
 class _Rows:

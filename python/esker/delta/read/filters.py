@@ -68,7 +68,7 @@ class BoundFilter:
     def keep(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch for which it is true."""
         if self.sql is not None:
-            return batch.filter(pa.array(self.sql.evaluate(batch)))
+            return batch.filter(pa.array(self.sql.evaluate(batch)).cast(pa.bool_()))
         if self.expression is not None:
             return batch.filter(self.expression)
         return batch

@@ -19,11 +19,12 @@ from ..._native.delta import FileSelection, Snapshot
 from ..._native.store import Store
 from .conform import conform, plain
 from .file_errors import each_batch
-from .file_reader import BATCH_ROWS, TableFile, TableFileReader, guarantee
+from .file_reader import TableFile, TableFileReader, guarantee
 from .filesystem import FileLocator
 from .filters import BoundFilter
 from .fragment_guarantees import fragment_guarantees
 from .hidden_nulls import loosened, may_hide
+from .open_parquet import BATCH_ROWS, OpenParquet
 from .parquet_footer import ParquetSources
 
 if TYPE_CHECKING:
@@ -192,9 +193,17 @@ class TableScan:
         extra: Sequence[pa.Field] = (),
         only: pa.Array | None = None,
         numbered: bool = False,
+        opened: OpenParquet | None = None,
+        group: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The rows of one file; arguments as in `TableFileReader.read`."""
-        return self._reader.read(file, columns, where, extra=extra, only=only, numbered=numbered)
+        return self._reader.read(
+            file, columns, where, extra=extra, only=only, numbered=numbered, opened=opened, group=group
+        )
+
+    def open(self, file: TableFile) -> OpenParquet:
+        """A file, for several reads of it."""
+        return self._reader.open(file)
 
     def place(self, file: TableFile) -> tuple[Store, str]:
         """The store that a file is in, and its path there."""

@@ -17,7 +17,7 @@ from ...commit.orphans import StagedFiles
 from ..definition.table_state import TableState
 from ..properties import WriterProperties
 from ..schema import Field, Schema
-from .data_files import DataFileWriter
+from .data_files import MEMORY_LIMIT, DataFileWriter
 
 CHANGE_TYPE = pa.field("_change_type", pa.string())
 FOLDER = "_change_data/"
@@ -33,6 +33,7 @@ class ChangeDataWriter:
         target_file_size: Bytes of a file, about.
         properties: How Parquet is written.
         staged: Takes in each file before it is put.
+        memory_limit: Bytes that files in the making hold.
 
     Example:
         `changes = ChangeDataWriter(store, state); changes.write(batch, "delete"); actions = changes.close()`
@@ -46,6 +47,7 @@ class ChangeDataWriter:
         target_file_size: int | None = None,
         properties: WriterProperties | None = None,
         staged: StagedFiles | None = None,
+        memory_limit: int = MEMORY_LIMIT,
     ) -> None:
         columns = Schema([*state.schema.fields, Field(CHANGE_TYPE.name, "string")])
         self._writer = DataFileWriter(
@@ -57,6 +59,7 @@ class ChangeDataWriter:
             target_file_size=target_file_size,
             properties=properties,
             stem=(FOLDER, "cdc"),
+            memory_limit=memory_limit,
             staged=staged,
         )
 

@@ -32,8 +32,8 @@ from ..definition.partition_text import check_partition_type, directories, encod
 from ..definition.physical_names import PhysicalNames
 from ..definition.statistics_columns import statistics_columns
 from ..properties import WriterProperties
-from ..read.hidden_nulls import filled, may_hide
 from ..schema import Schema
+from .file_columns import as_in_files, leaf_columns
 from .file_sink import FileSink
 from .file_statistics import FileStatistics
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 DEFAULT_FILE_SIZE = 100 * 1024 * 1024
 MEMORY_LIMIT = 256 * 1024 * 1024
 _ROW_GROUP_BYTES = 32 * 1024 * 1024
+_LEAST_ROW_GROUP = 1024 * 1024
 _ROW_GROUP_ROWS = 1024 * 1024
 _THREADS = 8
 
@@ -123,7 +124,6 @@ class DataFileWriter:
         self._required = [name for name in partition_by if not arrow.field(name).nullable]
         self._names = PhysicalNames(schema, mapped=mapped)
         self._file_schema = self._names.file_schema(partition_by)
-        self._hides_nulls = any(may_hide(kind) for kind in self._file_schema.types)
         self._columns = [field.name for field in schema.fields if field.name not in partition_by]
         kept = pa.schema([arrow.field(name) for name in self._columns])
         self._statistics = statistics_columns(kept, configuration)
@@ -138,6 +138,7 @@ class DataFileWriter:
         self._tight = tight
         self._above, self._stem = stem
         self._limit = memory_limit
+        self._row_group_bytes = min(_ROW_GROUP_BYTES, max(_LEAST_ROW_GROUP, memory_limit // 4), self._target)
         self._staged = StagedFiles() if staged is None else staged
         self._open: dict[tuple[str | None, ...], _OpenFile] = {}
         self._adds: list[dict[str, Any]] = []
@@ -240,7 +241,7 @@ class DataFileWriter:
             file.rows += part.num_rows
             file.pending_rows += part.num_rows
             file.pending_bytes += part.nbytes
-            if file.pending_rows >= self._row_group_rows or file.pending_bytes >= min(_ROW_GROUP_BYTES, self._target):
+            if file.pending_rows >= self._row_group_rows or file.pending_bytes >= self._row_group_bytes:
                 self._write_row_group(file)
                 if file.size >= self._target:
                     # Encoding makes it smaller: wait for its size.
@@ -276,25 +277,11 @@ class DataFileWriter:
             file.statistics.add(rows)
         table = pa.Table.from_batches(batches).select(self._columns)
         batches.clear()
-        if not self._hides_nulls and table.schema.types == self._file_schema.types:
-            table = pa.Table.from_arrays(table.columns, schema=self._file_schema)
-        else:
-            table = pa.Table.from_batches([self._renamed(table.combine_chunks().to_batches()[0])])
+        table = as_in_files(table, self._file_schema)
         if file.writer is None:
             file.writer = pq.ParquetWriter(file.sink, self._file_schema, store_schema=False, **self._arguments)
         file.writer.write_table(table, row_group_size=self._row_group_rows)
         file.encoding_bytes = 0
-
-    def _renamed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows with the names and nullability of a file at every level."""
-        if self._hides_nulls:
-            pairs = zip(batch.columns, self._file_schema.types, strict=True)
-            batch = pa.RecordBatch.from_arrays([filled(*pair) for pair in pairs], names=batch.schema.names)
-        if batch.schema.types == self._file_schema.types:
-            return pa.RecordBatch.from_arrays(batch.columns, schema=self._file_schema)
-        # The same arrays under other names, and without nulls where there may be none: only the schema of the
-        # message is another.
-        return pa.ipc.read_record_batch(batch.serialize(), self._file_schema)
 
     def _finish(self, file: _OpenFile) -> None:
         """Has a file put, once its last rows are encoded; waits where many are on their way."""
@@ -330,20 +317,3 @@ class DataFileWriter:
         add["stats"] = file.statistics.json()
         file.sink.finish()
         self._sinks.discard(file.sink)
-
-
-def leaf_columns(schema: pa.Schema) -> list[Any]:
-    """The leaf columns that a Parquet file with such a schema has.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> from esker.delta.write.data_files import leaf_columns
-        >>> [column.path for column in leaf_columns(pa.schema([("x", pa.list_(pa.int8()))]))]
-        ['x.list.element']
-    """
-    import pyarrow.parquet as pq
-
-    sink = pa.BufferOutputStream()
-    pq.ParquetWriter(sink, schema, store_schema=False).close()
-    parquet = pq.ParquetFile(sink.getvalue()).schema
-    return [parquet.column(i) for i in range(len(parquet))]

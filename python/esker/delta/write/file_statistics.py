@@ -192,3 +192,36 @@ def encode(value: Any) -> str:
     if isinstance(value, Decimal):
         return format(value, "f")
     return json.dumps(value)
+
+
+def decode(text: str | None) -> dict[str, Any]:
+    """Statistics as the log has them; what is none is left out. Decimals stay as they are spelled.
+
+    Example:
+        >>> from esker.delta.write.file_statistics import decode
+        >>> decode('{"numRecords": 3, "minValues": {"x": 1.50, "y": NaN}}'), decode("{nope"), decode(None)
+        ({'numRecords': 3, 'minValues': {'x': Decimal('1.50')}}, {}, {})
+    """
+    try:
+        found = json.loads(text or "{}", parse_float=_decimal, parse_constant=lambda _: _NO_NUMBER)
+    except (ValueError, RecursionError):
+        return {}
+    made: dict[str, Any] = _numbers(found) if isinstance(found, dict) else {}
+    return {key: value for key, value in made.items() if key not in _BY_COLUMN or isinstance(value, dict)}
+
+
+_BY_COLUMN = ("minValues", "maxValues", "nullCount")
+_DIGITS = 400
+_NO_NUMBER = object()
+"""What some writers have in the place of a number, and JSON does not: NaN and infinities."""
+
+
+def _decimal(text: str) -> Any:
+    # No column holds larger ones, and they are spelled with all of their digits.
+    found = Decimal(text)
+    return found if abs(found.adjusted()) < _DIGITS else _NO_NUMBER
+
+
+def _numbers(found: dict[str, Any]) -> dict[str, Any]:
+    known = {key: _numbers(value) if isinstance(value, dict) else value for key, value in found.items()}
+    return {key: value for key, value in known.items() if value is not _NO_NUMBER}

@@ -12,10 +12,10 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from ...exceptions import InvalidArgumentError, UnsupportedError
+from ...exceptions import InvalidArgumentError
 from ...store.pickling import pickled_options
 from ..definition.constraints import Constraints
-from ..definition.protocol import DEFAULT
+from ..definition.protocol import check_defaults
 from ..definition.table_state import TableState
 from ..log.target import WriteTarget
 from ..properties import WriterProperties
@@ -165,13 +165,7 @@ def plan_write(target: WriteTarget, incoming: Schema, request: WriteRequest) -> 
     missing = check_names(
         after.schema, incoming.to_arrow(), constraints.generated, merging=request.schema_mode is not None
     )
-    for column in after.schema.fields:
-        if column.name in missing and DEFAULT in column.metadata:
-            raise UnsupportedError(
-                f"column {column.name!r} has the default {column.metadata[DEFAULT]}, which this release does not "
-                "compute; give the column",
-                column=column.name,
-            )
+    check_defaults(after.schema, missing)
     return DeltaWritePlan(
         target.uri, target.read_version, before, after, frozenset(missing), request, target.storage_options
     )

@@ -9,7 +9,8 @@ Spec: "Add File and Remove File", "Deletion Vectors".
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -17,9 +18,11 @@ import pyarrow.compute as pc
 
 from ..._native.delta import FileSelection, Snapshot
 from ..definition.partition_text import partition_text
+from ..definition.table_state import TableState
 from ..exceptions import AppendOnlyError
 from ..log.conflict import ReadSet
 from ..log.target import WriteTarget
+from ..read.added_file import may_match
 from ..read.conform import physical_name
 from ..read.filesystem import FileLocator
 from ..read.scan import TableFile, TableScan
@@ -101,8 +104,10 @@ class Replacement:
 
     def _would_read(self, add: Mapping[str, Any]) -> bool:
         """Whether an added file may have matching rows."""
-        if not self._by_partition or self._where is None:
+        if self._where is None:
             return True
+        if not self._by_partition:
+            return self._by_statistics(add)
         given = add.get("partitionValues") or {}
         columns, names = [], self._snapshot.partition_columns
         annotated = pa.schema(self._snapshot)
@@ -110,6 +115,14 @@ class Replacement:
             text = given.get(physical_name(annotated.field(name), self._mode))
             columns.append(pa.array(self._snapshot.parse_partition_values(name, [text])))
         return bool(pc.any(self._mask(pa.record_batch(columns, names=names))).as_py())
+
+    @cached_property
+    def _by_statistics(self) -> Callable[[Mapping[str, Any]], bool]:
+        partition = (pa.schema(self._snapshot).field(name).type for name in self._snapshot.partition_columns)
+        if self._where is None or any(map(pa.types.is_timestamp, partition)):
+            # Texts of partition values without a zone may be of any: nothing is ruled out by them.
+            return lambda _: True
+        return may_match(TableState.of(self._snapshot).actions_after(None), self._where.predicates)
 
     @property
     def _mode(self) -> Any:

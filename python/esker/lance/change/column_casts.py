@@ -1,8 +1,12 @@
-"""New types for columns and for fields of structs: a new file per fragment with the values, under new field ids.
+"""New types for columns and for fields within them: a new file per fragment with the values, under new field ids.
 
 ```
-struct a: {b, c}, of which a.b is cast ──> a file with a: {b} alone, whose structs are null where a is null
+struct a: {b, c}, of which a.b is cast       ──> a file with a: {b} alone, whose structs are null where a is null
+list l: [{x, y}], of which l.item.x is cast  ──> a file with l: [{x}] alone, whose lists are as long as those of l
 ```
+
+From 2.1 on, a file names only fields that hold values. In 0.1 and 2.0 it names the structs and lists around them too,
+which it takes over from the file that had them.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import pyarrow as pa
 
 from ..._native import table as native
-from ...arrow.nested import struct_of
+from ...arrow.nested import mask_of, offsets_of, struct_of
 from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
 from ..scan.options import ScanOptions
 from ..scan.scan import Scan
@@ -26,11 +30,12 @@ EXTENSION_NAME = b"ARROW:extension:name"
 
 
 def field_at(table: TableVersion, path: str) -> pa.Field:
-    """The field at a dotted path, whose type may change: a column, or a field within structs.
+    """The field at a dotted path, whose type may change: a column, or a field within structs and lists.
 
     Raises:
         InvalidArgumentError: The table has no such field.
-        UnsupportedError: It lies within lists, maps or an extension type.
+        UnsupportedError: It lies within a fixed-size list, a map or an extension type; or, in files of 2.0, within a
+            struct, whose fields no reader joins from two files.
     """
     schema = table.schema
     if path in schema.names:
@@ -41,15 +46,29 @@ def field_at(table: TableVersion, path: str) -> pa.Field:
         )
     head, *rest = path.split(".")
     field = schema.field(head)
+    version = table.manifest.data_storage_version
     for name in rest:
-        if not pa.types.is_struct(field.type):
+        if _is_list(field.type):
+            field = field.type.value_field
+        elif pa.types.is_struct(field.type):
+            if version == "2.0":
+                raise UnsupportedError(
+                    f"a field within a struct gets a new type in tables of file version 2.1 and later, found {path!r} "
+                    "in a table of version 2.0; write the table anew, or add a new column",
+                    column=path,
+                )
+            field = field.type.field(name)
+        else:
             raise UnsupportedError(
-                f"expected a column or a field of structs to change the type of, found {path!r} within {field.type}; "
-                "give the whole column a new type, or add a new column",
+                f"expected a column, or a field of structs and lists, to change the type of, found {path!r} within "
+                f"{field.type}; give the whole column a new type, or add a new column",
                 column=path,
             )
-        field = field.type.field(name)
     return field
+
+
+def _is_list(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_))
 
 
 def is_of_type(column: pa.Field, type_: pa.DataType) -> bool:
@@ -71,17 +90,9 @@ def cast_fields(
         types: The new types, by dotted path; none lies within another one.
 
     Raises:
-        InvalidArgumentError: A field is not there, or lies within another one of them.
-        UnsupportedError: The files of the table hold no null structs, and a field lies within a struct.
+        InvalidArgumentError: A field is not there.
         SchemaMismatchError: A value does not fit.
     """
-    _refuse_overlap(types)
-    if table.manifest.data_storage_version in ("0.1", "2.0") and (within := next((p for p in types if "." in p), None)):
-        raise UnsupportedError(
-            f"a field within a struct gets a new type in tables of file version 2.1 and later, found {within!r} in a "
-            f"table of version {table.manifest.data_storage_version}; write the table anew, or add a new column",
-            column=within,
-        )
     fields = []
     for path, type_ in types.items():
         old = schema.find(path)
@@ -108,7 +119,15 @@ def cast_fields(
     return schema, writer.write(table, renewed, values)
 
 
-def _refuse_overlap(paths: Iterable[str]) -> None:
+def refuse_overlap(paths: Iterable[str]) -> None:
+    """Checks that no field among those whose types change lies within another one.
+
+    Raises:
+        InvalidArgumentError: One does.
+
+    Example:
+        `refuse_overlap(["a", "s.x"])`
+    """
     for path in paths:
         for other in paths:
             if other.startswith(f"{path}."):
@@ -119,7 +138,7 @@ def _refuse_overlap(paths: Iterable[str]) -> None:
 
 
 def _only(schema: native.Schema, paths: Iterable[str]) -> native.Schema:
-    """The schema with nothing but the fields at these paths and the structs that they lie in."""
+    """The schema with nothing but the fields at these paths and the structs and lists that they lie in."""
     wanted = set(paths)
     others = []
 
@@ -138,7 +157,13 @@ def _only(schema: native.Schema, paths: Iterable[str]) -> native.Schema:
 
 
 def _cast_at(values: pa.Array, type_: pa.DataType, path: str, types: Mapping[str, pa.DataType]) -> pa.Array:
-    """The values as a type, of which only the fields in `types` are cast, and only the structs around them are kept."""
+    """The values as a type, of which only the fields in `types` are cast, and only what lies around them is kept."""
+    if path not in types and _is_list(values.type):
+        item = type_.value_field
+        items = _cast_at(values.flatten(), item.type, f"{path}.{item.name}", types)
+        kind = pa.ListArray if pa.types.is_list(type_) else pa.LargeListArray
+        offsets = offsets_of(values).cast(pa.int32() if pa.types.is_list(type_) else pa.int64())
+        return kind.from_arrays(offsets, items, type=type_, mask=mask_of(values))
     if path not in types:
         # `field` leaves out the offset and the nulls of the struct, `flatten` does not.
         found = dict(

@@ -87,7 +87,10 @@ class ColumnWriter:
             if key not in self._written:
                 file = self.file_of(table, fragment, fields, values)
                 self._written[key] = _without_known_structs(file, table.manifest.max_field_id)
-            result.append(fragment.with_file(self._written[key]))
+            file = self._written[key]
+            # Where files name the structs and lists around values, the new file has them from now on.
+            held = any(0 <= field <= table.manifest.max_field_id for field in file.fields)
+            result.append(fragment.with_replacing_file(file) if held else fragment.with_file(file))
         return result
 
     def file_of(

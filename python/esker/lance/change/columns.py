@@ -21,7 +21,7 @@ from ..scan.options import ScanOptions
 from ..scan.scan import Scan
 from ..version import TableVersion
 from ..write.checking import check_input_schema
-from .column_casts import cast_fields, field_at, is_of_type
+from .column_casts import cast_fields, field_at, is_of_type, refuse_overlap
 from .column_values import ColumnSource, ExpressionValues, FunctionValues, StreamValues
 from .column_writer import ColumnWriter
 from .run import commit_change
@@ -66,6 +66,7 @@ def alter_columns(table: TableVersion, alterations: Sequence[AlterColumn]) -> Ta
                 f"expected path and any of name, nullable, data_type, found {sorted(alteration)}"
             )
     casts = {it["path"]: plain_type(type_) for it in alterations if (type_ := it.get("data_type")) is not None}
+    refuse_overlap(casts)
     writer = ColumnWriter(table.store)
 
     def make(manifest: native.Manifest) -> LanceOperation.BaseOperation:

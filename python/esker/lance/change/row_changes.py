@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ..._native import table as native
 from ..._native.deletion import RowsToDelete
+from ..._native.write import spill_row_lineage
 from ...arrow.blob_arrays import marked_schema
 from ...commit.orphans import StagedFiles
 from ...exceptions import UnsupportedError
@@ -181,7 +182,8 @@ class RowChanges:
         return LanceOperation.Delete(updated, removed, predicate)
 
     def update_operation(self, columns: Iterable[str], *, inserted_rows: bytes = b"") -> LanceOperation.Update:
-        """Stages the deletion files and returns the operation that commits them and the new fragments.
+        """Stages the deletion files and returns the operation that commits them and the new fragments. Row lineage that
+        the table's config wants in files of its own is staged too.
 
         Args:
             columns: The top-level columns whose values may have changed in rows that moved: in a table with stable row
@@ -189,11 +191,15 @@ class RowChanges:
             inserted_rows: The encoded filter over the keys of inserted rows.
         """
         updated, removed = self._stage()
+        moved_from = {*removed, *(fragment.id for fragment in updated)}
+        new, files = spill_row_lineage(self._log.store, self.table.manifest, self._new, moved_from)
+        for path in files:
+            self._staged.add(self._log.store, path)
         fields = {field.name: field for field in self.table.manifest.schema.fields}
         return LanceOperation.Update(
             removed_fragment_ids=removed,
             updated_fragments=updated,
-            new_fragments=[FragmentMetadata.from_native(fragment) for fragment in self._new],
+            new_fragments=[FragmentMetadata.from_native(fragment) for fragment in new],
             fields_for_preserving_frag_bitmap=[id for name in columns for id in _ids(fields[name])],
             update_mode="rewrite_rows",
             inserted_rows=inserted_rows,

@@ -61,9 +61,11 @@ def update_rows(
     def compute(at: TableVersion, log: LanceLog, staged: StagedFiles) -> LanceOperation.BaseOperation:
         nonlocal changes
         changes = RowChanges(at, memory_limit=memory_limit, log=log, staged=staged)
-        rows = Assignments(updates, changes.schema).applied(changes.take_out(where))
-        changes.write(rows, changes.schema, data_storage_version=data_storage_version)
-        return changes.update_operation(updates)
+        assignments = Assignments(updates, changes.schema)
+        changes.write(
+            assignments.applied(changes.take_out(where)), changes.schema, data_storage_version=data_storage_version
+        )
+        return changes.update_operation(assignments.columns)
 
     committed = commit_rows(table, compute, terms)
     return committed, changes.num_deleted if changes else 0

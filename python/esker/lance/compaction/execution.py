@@ -46,6 +46,10 @@ def rewrite_group(
         memory_limit=settings.memory_limit,
         max_rows_per_group=settings.max_rows_per_group or DEFAULT_MAX_ROWS_PER_GROUP,
         copy_pages=settings.compaction_mode != "reencode",
+        batch_rows=settings.batch_size or None,
+        threads=settings.num_threads or None,
+        ahead_bytes=settings.io_buffer_size or None,
+        copied_bytes=settings.binary_copy_read_batch_bytes or None,
     )
     return RewriteResult(table.number, tuple(group), tuple(outcome.fragments), frozenset(outcome.files))
 

@@ -13,12 +13,12 @@ from typing import Any, ClassVar, TypeAlias
 import pyarrow as pa
 
 from ..._native import table as native
-from ..._native.table import DataFile
 from ...exceptions import InvalidArgumentError, UnsupportedError
 from ...missing import missing_class
 from ...missing_names import OVERLAYS
 from ...schema import LanceSchema
 from ..base_path import DatasetBasePath
+from ..data_file import DataFile
 from ..fragment_metadata import FragmentMetadata
 from .index import Index
 

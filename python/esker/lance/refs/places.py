@@ -126,13 +126,15 @@ def log_of(table: TableVersion, branch: str | None, *, durable: bool | None = No
     durable = log.bases.durable if durable is None else durable
     if branch == table.manifest.branch:
         return table.writable_log(durable=durable)
-    return LanceLog.at(
+    other = LanceLog.at(
         uri_of(log.uri, table.manifest.branch, branch),
         storage_options=table.storage_options,
         manifest_store=log.manifest_store,
         durable=durable,
         base_store_params=log.bases.params,
     )
+    other.store.join(log.store.session)
+    return other
 
 
 def uri_of(uri: str, here: str | None, there: str | None) -> str:

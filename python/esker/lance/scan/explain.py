@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from ..._native.scan import ruled_out
 from .options import ColumnOrdering, ScanStatistics
 from .scan import Scan
 
@@ -67,8 +68,12 @@ def _plan(scan: Scan, verbose: bool) -> list[str]:
     read = f"LanceRead: uri={scan.table.uri}, version={scan.table.number}, projection=[{', '.join(names)}]"
     if scan.predicate is not None:
         read += f", filter={scan.predicate}"
-        if scan.table.manifest.data_storage_version == "0.1":
-            read += f", use_stats={options.use_stats}"
+        read += f", use_stats={options.use_stats}"
+        if verbose and options.use_stats:
+            groups, out = ruled_out(
+                scan.table.store, scan.table.manifest, scan.predicate, fragment_ids=options.fragment_ids
+            )
+            read += f", groups_skipped={out}/{groups}" if groups else ""
     if not options.order_by and (options.limit is not None or options.offset):
         read += f", limit={options.limit}, offset={options.offset or 0}"
     ids = options.fragment_ids

@@ -42,7 +42,7 @@ class ScanStatistics:
     rows: int
     seconds: float
     groups: int = 0
-    """Groups of rows whose statistics the scan checked; only files of version 0.1 have statistics."""
+    """Groups of rows whose statistics the scan checked: the zones of zone maps, the groups of files of version 0.1."""
     groups_skipped: int = 0
     """Groups that the scan skipped by their statistics."""
 

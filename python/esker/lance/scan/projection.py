@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,8 @@ class Projection:
         if columns is None:
             return cls(None)
         wanted = dict(columns) if isinstance(columns, dict) else {name: name for name in columns}
-        repeated = [name for name in columns if list(columns).count(name) > 1]
+        counts = Counter(iter(columns))
+        repeated = [name for name in columns if counts[name] > 1]
         twice = next((name for name in repeated if name not in SYSTEM_COLUMNS), None)
         if twice is not None:
             raise InvalidArgumentError(f"duplicate column name {twice!r}, name each column once", column=twice)

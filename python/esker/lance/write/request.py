@@ -21,7 +21,7 @@ from ...progress import Progress, Watcher, as_progress
 from ..base_path import DatasetBasePath
 from ..cleanup.automatic import AutoCleanupConfig, config_of
 from ..handle import table_or_uri
-from ..io_stats import Session
+from ..session import Session
 from .compression import Compression, checked_compression
 from .target import LanceTarget, open_target
 

@@ -27,6 +27,7 @@ from esker.spark.options import TableAddress
 from esker.spark.streaming.history import Piece, TableHistory, VersionPieces, change_refused, cleaned_up
 from esker.spark.streaming.lance_partition import ChangedRows, ChangeKind, FragmentRows, Reading
 from esker.spark.streaming.options import StreamReadOptions
+from esker.spark.table import entry_of
 
 __all__ = ["LanceHistory"]
 
@@ -132,10 +133,7 @@ class LanceHistory(TableHistory):
         meta = self._log.store.head(self._log.path_of(version, scheme))
         key = (version, meta.size, meta.last_modified_us)
         if key not in self._entries or meta.last_modified_us is None:
-            manifest = self._log.manifest(version, scheme)
-            inline = None if manifest.transaction_file else manifest.inline_transaction()
-            name = manifest.transaction_file or (inline.uuid if inline is not None else "")
-            self._entries[key] = f"{name}@{manifest.timestamp_ns}"
+            self._entries[key] = entry_of(self._log.manifest(version, scheme))
         return self._entries[key]
 
     def times(self) -> Mapping[int, int]:

@@ -193,6 +193,6 @@ def stream_write_options(options: Mapping[str, str], *, overwrite: bool) -> Writ
             raise InvalidArgumentError(
                 f"option {given.shown(name)} is for writes of a DataFrame, found it on a stream: {instead}"
             )
-    parsed = WriteOptions.parse(options, overwrite=overwrite)
+    parsed = WriteOptions.parse(options, overwrite=overwrite, is_stream=True)
     # What the session says of overwritten partitions is for DataFrames.
     return replace(parsed, delta=replace(parsed.delta, partition_overwrite_mode="static"))

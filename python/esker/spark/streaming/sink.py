@@ -26,6 +26,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from esker.exceptions import UnsupportedError
 from esker.spark.delta_writer import DeltaWriter
+from esker.spark.streaming.automatic_compaction import compact
 from esker.spark.streaming.batch_identity import query_of_checkpoint, query_of_task
 from esker.spark.wording import in_words_of_spark
 from esker.spark.writer import EskerWriter
@@ -108,14 +109,20 @@ class EskerStreamWriter(_Base):  # type: ignore[misc]
         numbered = writer.numbered((query or query_of_checkpoint(self._checkpoint), batchId))
         written = [message.message for message in found if message.message is not None]
         rows = [batch for message in found for batch in _decoded(message.rows)]
-        if rows:
-            try:
+        most = numbered.options.max_files_per_commit if numbered.options is not None else None
+        try:
+            if rows:
                 written.append(numbered.write(iter(rows)))
-            except BaseException:
-                # Nothing was put: the files of the other tasks are nobody's.
-                numbered.abort([*written, None])
-                raise
+            if most is not None:
+                written = [message for message in numbered.joined(written, most) if message is not None]
+        except BaseException:
+            # Nothing was put: the files of the tasks are nobody's.
+            numbered.abort([*written, None])
+            raise
         numbered.commit(written)
+        every = numbered.options.compact_every if numbered.options is not None else None
+        if every is not None and (batchId + 1) % every == 0:
+            compact(numbered.address)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Deletes the files of the tasks that finished, if others did not: then nothing was committed."""

@@ -1,4 +1,4 @@
-"""`upsert_stream`: a stream of rows by key into a Lance table, each batch once."""
+"""`upsert_stream`: a stream of rows by key into a table of either format, each batch once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,19 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 import esker
+from esker.delta import DeltaTable, write_deltalake
+from esker.delta.read.scan import TableScan
 from esker.exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
 from esker.lance.commit import is_applied
 from esker.lance.merge.merge import key_columns
 from esker.lance.version import TableVersion
 from esker.spark.cast import cast_batch
 from esker.spark.delta_reader import is_delta
+from esker.spark.delta_writer import writes_delta
 from esker.spark.matching import check_append, replacing_schema
-from esker.spark.options import TableAddress, write_address
+from esker.spark.options import TableAddress, WriteOptions, write_address
+from esker.spark.spelling import spelled_as
+from esker.spark.streaming.automatic_compaction import compact
 from esker.spark.streaming.batch_identity import QUERY_ID
 
 __all__ = ["upsert_stream"]
@@ -38,12 +43,15 @@ def upsert_stream(
     vectors: Mapping[str, int] | None = None,
     storage_options: Mapping[str, str] | None = None,
     application: str | None = None,
+    table_format: str | None = None,
+    compact_every: int | None = None,
 ) -> Any:
-    """Writes a stream into a Lance table by key: rows whose key is there are updated, the others are inserted.
+    """Writes a stream into a table by key: rows whose key is there are updated, the others are inserted.
 
     Each batch is one version, and is there once: a batch that Spark runs again after a failure changes nothing, since
     the table knows the last batch of each checkpoint. The rows of a batch go through the driver, which merges them. A
-    table that is not there is made, with stable row ids, so that its change feed can be streamed.
+    table that is not there is made so that its change feed can be streamed: with stable row ids, a Delta table with
+    `delta.enableChangeDataFeed`. In a Delta table a null key matches nothing: such rows are inserted.
 
     Args:
         frame: A stream, of rows with the columns of the table.
@@ -54,13 +62,14 @@ def upsert_stream(
         vectors: The length of each array column that becomes a fixed_size_list in a new table.
         storage_options: Options of the store.
         application: The id of the stream, for Spark Connect, which does not tell it; by default that in the checkpoint.
+        table_format: The format of a new table: "lance" (the default) or "delta". An existing table keeps its format.
+        compact_every: For Lance tables: after how many batches the table is compacted; None for never.
 
     Returns:
         The writer of the stream: set its checkpoint and its trigger, and start it.
 
     Raises:
-        InvalidArgumentError: The DataFrame is no stream, or lacks a key.
-        UnsupportedError: The table is a Delta table.
+        InvalidArgumentError: The DataFrame is no stream, or lacks a key; an option is for tables of the other format.
 
     Example:
         `upsert_stream(events, "t.lance", keys=["id"]).option("checkpointLocation", "c").start()`
@@ -70,12 +79,15 @@ def upsert_stream(
     given = {"path": os.fspath(uri)}
     if storage_options:
         given["storageOptions"] = json.dumps(dict(storage_options))
+    if table_format is not None:
+        given["tableFormat"] = table_format
     address = write_address(given)
-    if is_delta(address):
-        raise UnsupportedError(
-            f"expected a Lance table for an upsert, found a Delta table at {address.uri}: merge its batches in a "
-            "foreachBatch of your own"
-        )
+    is_delta = writes_delta(address, WriteOptions.parse(given))
+    for name, value in (("vectors", vectors), ("compact_every", compact_every)):
+        if is_delta and value is not None:
+            raise InvalidArgumentError(
+                f"{name} is for Lance tables, found a Delta table at {address.uri}; leave it out"
+            )
     named = [keys] if isinstance(keys, str) else list(keys)
     known = {name.lower() for name in frame.columns}
     for name in [*named, *([latest] if latest is not None else [])]:
@@ -83,7 +95,7 @@ def upsert_stream(
             raise InvalidArgumentError(
                 f"expected a column of the stream ({', '.join(frame.columns)}), found {name!r}", column=name
             )
-    upsert = _Upsert(address, named, latest, dict(vectors or {}), application)
+    upsert = _Upsert(address, named, latest, dict(vectors or {}), application, is_delta, compact_every)
     return frame.writeStream.outputMode("update").foreachBatch(upsert)
 
 
@@ -96,9 +108,45 @@ class _Upsert:
     latest: str | None
     vectors: dict[str, int]
     application: str | None
+    is_delta: bool = False
+    compact_every: int | None = None
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         application = (self.application or _query(frame), batch)
+        if self.is_delta:
+            self._into_delta(frame, application)
+            return
+        self._into_lance(frame, application)
+        if self.compact_every is not None and (batch + 1) % self.compact_every == 0:
+            compact(self.address)
+
+    def _into_delta(self, frame: DataFrame, application: tuple[str, int]) -> None:
+        options = dict(self.address.storage_options)
+        if not is_delta(self.address):
+            empty = replacing_schema(frame.schema, None).empty_table()
+            write_deltalake(
+                self.address.uri,
+                empty,
+                mode="ignore",
+                configuration={"delta.enableChangeDataFeed": "true"},
+                storage_options=options,
+            )
+        table = DeltaTable(self.address.uri, storage_options=options)
+        done = table.transaction_version(application[0])
+        if done is not None and done >= application[1]:
+            return
+        schema = TableScan.schema_of(table._snapshot)
+        keys = spelled_as(self.keys, schema.names)
+        rows = self._rows(frame, schema, keys)
+        if rows.num_rows == 0:
+            return
+        condition = " AND ".join(f"t.{name} = s.{name}" for name in map(_ticked, keys))
+        merger = table.merge(rows, condition, "s", "t").when_matched_update_all().when_not_matched_insert_all()
+        # The number goes into the same entry: another run of the batch finds it there, or loses the race to it.
+        merger._commit = replace(merger._commit, application=application)
+        merger.execute()
+
+    def _into_lance(self, frame: DataFrame, application: tuple[str, int]) -> None:
         table = self._table(frame.schema)
         if is_applied(table.manifest, *application):
             return
@@ -133,6 +181,10 @@ class _Upsert:
         batches = [cast_batch(batch, schema) for batch in found.to_batches() if batch.num_rows]
         rows = pa.Table.from_batches(batches, schema)
         return _once(rows, keys, None if self.latest is None else spelled.get(self.latest.lower(), self.latest))
+
+
+def _ticked(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
 
 
 def _query(frame: DataFrame) -> str:

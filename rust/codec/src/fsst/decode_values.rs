@@ -9,6 +9,12 @@ use crate::error::{CodecError, Result};
 /// How many codes are decoded at a time.
 const PIECE: usize = 4096;
 
+/// Few codes need few places: to clear all of them costs more than to decode a few values.
+const SHORT: usize = 256;
+
+/// Codes beyond a piece that may be decoded with it, and the place where the last one ends.
+const BEYOND: usize = 9;
+
 impl Decoder {
     /// Appends the bytes of values that lie one after the other in `codes`. `bounds` are the ends of the values in `codes`; `end` is called
     /// with the end of each in `out`.
@@ -20,7 +26,11 @@ impl Decoder {
         mut end: impl FnMut(usize),
     ) -> Result<()> {
         let start = out.len();
-        let decoded = self.decode_pieces(codes, bounds, out, &mut end);
+        let decoded = if codes.len() <= SHORT {
+            self.decode_pieces(codes, bounds, out, &mut end, &mut [0; SHORT + BEYOND])
+        } else {
+            self.decode_pieces(codes, bounds, out, &mut end, &mut [0; PIECE + BEYOND])
+        };
         if decoded.is_err() {
             out.truncate(start);
         }
@@ -33,6 +43,7 @@ impl Decoder {
         mut bounds: impl Iterator<Item = usize>,
         out: &mut Vec<u8>,
         end: &mut impl FnMut(usize),
+        places: &mut [u32],
     ) -> Result<()> {
         let mut bound = bounds.next();
         if !self.is_encoded() {
@@ -44,14 +55,14 @@ impl Decoder {
             }
             return bound.map_or(Ok(()), |at| Err(beyond(at, codes.len())));
         }
-        let mut places = [0_u32; PIECE + 9];
+        let piece = places.len().saturating_sub(BEYOND);
         let mut done = 0;
         loop {
             let start = out.len();
             let rest = codes.get(done..).unwrap_or_default();
-            let piece = self.decode_piece::<true>(rest, PIECE, out, &mut places)?;
+            let read = self.decode_piece::<true>(rest, piece, out, places)?;
             // A bound before this piece (falling offsets) or after an escape has no place.
-            while let Some(at) = bound.filter(|at| *at <= done + piece) {
+            while let Some(at) = bound.filter(|at| *at <= done + read) {
                 let place = at.checked_sub(done).and_then(|at| places.get(at)).copied();
                 let place = place.filter(|place| *place != WITHIN).ok_or_else(|| {
                     CodecError::corrupt(format!(
@@ -61,7 +72,7 @@ impl Decoder {
                 end(start + place as usize);
                 bound = bounds.next();
             }
-            done += piece;
+            done += read;
             if done >= codes.len() {
                 return bound.map_or(Ok(()), |at| Err(beyond(at, codes.len())));
             }
@@ -104,6 +115,22 @@ mod tests {
             for (value, end) in values.iter().zip(ends) {
                 expected += value.len();
                 assert_eq!(end, expected);
+            }
+            // A few at a time.
+            for number in (0..values.len()).step_by(97) {
+                let start = number.checked_sub(1).map_or(0, |before| bounds[before]);
+                let (mut out, mut ends) = (Vec::new(), Vec::new());
+                decoder
+                    .decode_values(
+                        &codes[start..bounds[number]],
+                        [bounds[number] - start].into_iter(),
+                        &mut out,
+                        |end| {
+                            ends.push(end);
+                        },
+                    )
+                    .unwrap();
+                assert_eq!((&out, ends), (&values[number], vec![values[number].len()]));
             }
         }
     }

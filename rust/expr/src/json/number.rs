@@ -13,6 +13,11 @@ pub(crate) enum Number {
 impl Number {
     /// The number of a text; integers beyond 64 bits become floats.
     pub(crate) fn parse(text: &str) -> Option<Self> {
+        // Without digits after it, the point says nothing.
+        let text = text
+            .strip_suffix('.')
+            .filter(|text| text.ends_with(|last: char| last.is_ascii_digit()) && !text.contains('.'))
+            .unwrap_or(text);
         let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
         if digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.is_empty() {
             if let Ok(number) = text.parse::<u64>() {
@@ -26,6 +31,45 @@ impl Number {
             }
         }
         text.parse().ok().map(Number::Float)
+    }
+
+    /// The hexadecimal number at the start of a text, and the length of that.
+    pub(crate) fn parse_hexadecimal(text: &str) -> Option<(usize, Self)> {
+        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+        let digits = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X"))?;
+        let count = |text: &str| text.bytes().take_while(u8::is_ascii_hexdigit).count();
+        let whole = digits.get(..count(digits)).filter(|whole| !whole.is_empty())?;
+        let fraction = digits.get(whole.len()..)?.strip_prefix('.');
+        let fraction = fraction
+            .and_then(|rest| rest.get(..count(rest)))
+            .filter(|part| !part.is_empty());
+        let length = text.len() - digits.len() + whole.len() + fraction.map_or(0, |part| part.len() + 1);
+        let is_negative = text.starts_with('-');
+        let signed = if is_negative {
+            format!("-{whole}")
+        } else {
+            whole.to_owned()
+        };
+        let number = match (
+            fraction,
+            u64::from_str_radix(whole, 16),
+            i64::from_str_radix(&signed, 16),
+        ) {
+            (None, Ok(number), _) if !is_negative || number == 0 => Number::Uint(number),
+            (None, _, Ok(number)) => Number::Int(number),
+            _ => {
+                let value = |text: &str| {
+                    text.chars()
+                        .filter_map(|digit| digit.to_digit(16))
+                        .fold(0.0, |sum, digit| sum * 16.0 + f64::from(digit))
+                };
+                let part = fraction.unwrap_or_default();
+                let below = i32::try_from(part.len()).map_or(0.0, |places| value(part) / 16_f64.powi(places));
+                let size = value(whole) + below;
+                Number::Float(if is_negative { -size } else { size })
+            }
+        };
+        Some((length, number))
     }
 
     /// Appends the bytes.

@@ -1,6 +1,7 @@
 //! JSON text to values, and values to JSONB.
 //!
-//! Beside JSON it takes what Python's `json.dumps` writes for numbers without a JSON form (NaN, Infinity), and an empty text as null.
+//! Beside JSON it takes what pylance takes: numbers without a JSON form (NaN, Infinity), in hexadecimal, with a sign or without digits on one
+//! side of the point; texts in single quotes, keys without any; items of an array that are left out, and an empty text, as null.
 
 use std::collections::BTreeMap;
 
@@ -77,7 +78,7 @@ impl Parser<'_> {
         match self.peek() {
             Some(b'{') => self.object(depth),
             Some(b'[') => self.array(depth),
-            Some(b'"') => self.string().map(Value::Text),
+            Some(quote @ (b'"' | b'\'')) => self.string(quote).map(Value::Text),
             Some(b'0'..=b'9' | b'+' | b'-' | b'.') => self.number(),
             _ => self.word(),
         }
@@ -103,6 +104,10 @@ impl Parser<'_> {
 
     fn number(&mut self) -> JsonResult<Value> {
         let rest = self.rest();
+        if let Some((length, number)) = Number::parse_hexadecimal(rest) {
+            self.at += length;
+            return Ok(Value::Number(number));
+        }
         let length = rest
             .bytes()
             .take_while(|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E'))
@@ -112,12 +117,18 @@ impl Parser<'_> {
             self.at += length;
             return Ok(Value::Number(number));
         }
-        let unsigned = rest.get(1..9).unwrap_or_default();
-        if text == "-" && unsigned.eq_ignore_ascii_case("infinity") {
-            self.at += 9;
-            return Ok(Value::Number(Number::Float(f64::NEG_INFINITY)));
-        }
-        Err(self.wrong("a number"))
+        let word = |word: &str| {
+            let found = rest.get(1..=word.len());
+            found.is_some_and(|found| found.eq_ignore_ascii_case(word))
+        };
+        let (length, number) = match text {
+            "-" if word("infinity") => (9, f64::NEG_INFINITY),
+            "+" if word("infinity") => (9, f64::INFINITY),
+            "+" if word("nan") => (4, f64::NAN),
+            _ => return Err(self.wrong("a number")),
+        };
+        self.at += length;
+        Ok(Value::Number(Number::Float(number)))
     }
 
     fn array(&mut self, depth: usize) -> JsonResult<Value> {
@@ -130,7 +141,11 @@ impl Parser<'_> {
         }
         loop {
             self.blank();
-            items.push(self.value(depth + 1)?);
+            // A value that is left out is null, as pylance has it, after the last comma too.
+            items.push(match self.peek() {
+                Some(b',' | b']') => Value::Null,
+                _ => self.value(depth + 1)?,
+            });
             self.blank();
             match self.peek() {
                 Some(b',') => self.at += 1,
@@ -151,10 +166,7 @@ impl Parser<'_> {
         }
         loop {
             self.blank();
-            if self.peek() != Some(b'"') {
-                return Err(self.wrong("a key in double quotes"));
-            }
-            let key = self.string()?;
+            let key = self.key()?;
             self.blank();
             self.take(b':', "':'")?;
             self.blank();
@@ -173,21 +185,37 @@ impl Parser<'_> {
         Ok(Value::Object(items))
     }
 
-    fn string(&mut self) -> JsonResult<String> {
+    fn key(&mut self) -> JsonResult<String> {
+        if let Some(quote @ (b'"' | b'\'')) = self.peek() {
+            return self.string(quote);
+        }
+        let rest = self.rest();
+        let is_name = |found: char| found.is_alphanumeric() || matches!(found, '_' | '$');
+        let length = rest.find(|found| !is_name(found)).unwrap_or(rest.len());
+        let name = rest.get(..length).unwrap_or_default();
+        if name.is_empty() || name.starts_with(char::is_numeric) {
+            return Err(self.wrong("a key"));
+        }
+        let name = name.to_owned();
+        self.at += length;
+        Ok(name)
+    }
+
+    fn string(&mut self, quote: u8) -> JsonResult<String> {
         self.at += 1;
         let mut out = String::new();
         loop {
             let rest = self.rest();
-            let plain = rest.find(['"', '\\']).unwrap_or(rest.len());
+            let plain = rest.find([char::from(quote), '\\']).unwrap_or(rest.len());
             out.push_str(rest.get(..plain).unwrap_or_default());
             self.at += plain;
             match self.peek() {
-                Some(b'"') => {
+                Some(found) if found == quote => {
                     self.at += 1;
                     return Ok(out);
                 }
                 Some(_) => self.escape(&mut out)?,
-                None => return Err(self.wrong("'\"'")),
+                None => return Err(self.wrong(&format!("{:?}", char::from(quote)))),
             }
         }
     }

@@ -86,8 +86,11 @@ fn nesting_is_bounded() {
 #[test]
 fn what_is_no_json_is_refused_with_its_place() {
     for (text, told) in [
-        ("{\"a\":1,}", "expected a key in double quotes at byte 7"),
-        ("[1,]", "expected a value at byte 3"),
+        ("{\"a\":1,}", "expected a key at byte 7"),
+        ("{1: 2}", "expected a key at byte 1"),
+        ("{'a\\'b': 1}", "expected an escape of JSON at byte 3"),
+        ("'a", "found the end of the text"),
+        ("0x", "expected the end of the text at byte 1"),
         ("{\"a\":1,\"a\":2}", "duplicate object attribute \"a\""),
         ("tru", "expected a value at byte 0"),
         ("1 2", "expected the end of the text at byte 2"),

@@ -18,6 +18,9 @@ impl Container {
                 buffers.len()
             )));
         };
+        if let Some(bytes) = self.buffer_at_hand(index) {
+            return Ok(bytes);
+        }
         let mut parts = self
             .store()
             .get_ranges(self.path(), std::slice::from_ref(range))

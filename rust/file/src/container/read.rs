@@ -1,7 +1,7 @@
 //! Opens a container: reads the tail in one request, decodes column metadata when a column is first used.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::{Array, ArrayRef};
 use bytes::Bytes;
@@ -12,18 +12,23 @@ use prost::Message;
 use super::bytes::{u32_at, u64_at};
 use super::metadata::{BufferRange, ColumnMeta};
 use super::tail::{version_of_tail, FileTail};
+use super::whole::WholeFile;
 use super::FOOTER_SIZE;
+use crate::cache::{Owner, ReadCache, Slot};
 use crate::error::{FileError, Result};
 use crate::schema::Schema;
 use crate::version::FileVersion;
 
-/// The most bytes of decoded dictionaries that an open file caches.
-const KEPT_DICTIONARY_BYTES: usize = 32 * 1024 * 1024;
-
-/// An opened 2.x file.
+/// An opened 2.x file, by way of a store.
 #[derive(Debug)]
 pub struct Container {
     store: StoreRef,
+    shared: Arc<Opened>,
+}
+
+/// What is known of an open file, whatever store it is read by.
+#[derive(Debug)]
+struct Opened {
     path: String,
     size: u64,
     version: FileVersion,
@@ -33,16 +38,14 @@ pub struct Container {
     global_buffers: Vec<BufferRange>,
     /// From the first column's metadata to the table of global buffers.
     metadata: BufferRange,
-    dictionaries: Mutex<KeptDictionaries>,
-    /// Whether pages are read once, so that no dictionary is kept.
-    reads_once: bool,
-}
-
-/// A cache of decoded dictionaries, so that the next read of a page does not read them again.
-#[derive(Debug, Default)]
-struct KeptDictionaries {
-    by_page: HashMap<(usize, usize), ArrayRef>,
-    bytes: usize,
+    /// The global buffers that came with the file's tail.
+    buffers_at_hand: BTreeMap<usize, Bytes>,
+    /// Bytes of the tail, which hold the metadata.
+    tail_bytes: usize,
+    /// A short file as a whole, where a read costs a request.
+    whole: Option<Bytes>,
+    /// What is kept of its pages.
+    kept: Owner,
 }
 
 #[derive(Debug)]
@@ -109,8 +112,8 @@ fn table_entries(table: &[u8], size: u64, path: &str, what: &str) -> Result<Vec<
 }
 
 impl Container {
-    /// Opens the 2.x file that `tail` ends.
-    pub async fn open(mut tail: FileTail) -> Result<Container> {
+    /// Opens the 2.x file that `tail` ends; what is read of its pages is kept in `cache`.
+    pub async fn open(mut tail: FileTail, cache: &Arc<ReadCache>) -> Result<Container> {
         let path = tail.path.clone();
         let path = path.as_str();
         let size = tail.size;
@@ -152,6 +155,7 @@ impl Container {
             .min()
             .unwrap_or(wanted);
         tail.widen(lowest).await?;
+        tail.trim(lowest, &globals);
         let raw = columns
             .iter()
             .map(|range| tail.slice(range).ok_or_else(beyond))
@@ -166,9 +170,14 @@ impl Container {
         let schema = descriptor.schema.unwrap_or_default();
         let schema = Schema::from_protos(&schema.fields, &schema.metadata)
             .map_err(|e| FileError::corrupt(path, e.to_string()))?;
-        Ok(Container {
-            path: tail.path,
-            store: tail.store,
+        let at_hand = globals.iter().enumerate().skip(1);
+        let buffers_at_hand = at_hand.filter_map(|(number, range)| Some((number, tail.slice(range)?)));
+        let opened = Opened {
+            path: tail.path.clone(),
+            buffers_at_hand: buffers_at_hand.collect(),
+            tail_bytes: tail.bytes.len(),
+            whole: tail.whole,
+            kept: cache.owner(),
             size,
             version: footer.version,
             num_rows: descriptor.length,
@@ -182,22 +191,48 @@ impl Container {
                 .collect(),
             global_buffers: globals,
             metadata: footer.first_column..footer.global_table.start.max(footer.first_column),
-            dictionaries: Mutex::default(),
-            reads_once: false,
+        };
+        Ok(Container {
+            store: tail.store,
+            shared: Arc::new(opened),
         })
     }
 
-    /// The same file for a reader that comes to each page once.
-    pub(crate) fn for_one_pass(self) -> Container {
+    /// The same open file, read by way of another handle to its store.
+    pub(crate) fn through(&self, store: &StoreRef) -> Container {
+        let store: StoreRef = match &self.shared.whole {
+            Some(bytes) => Arc::new(WholeFile {
+                store: store.clone(),
+                path: self.shared.path.clone(),
+                bytes: bytes.clone(),
+            }),
+            None => store.clone(),
+        };
         Container {
-            reads_once: true,
-            ..self
+            store,
+            shared: self.shared.clone(),
         }
+    }
+
+    /// What is kept of its pages.
+    pub(crate) fn kept(&self) -> &Owner {
+        &self.shared.kept
+    }
+
+    /// About the bytes that the open file holds in memory: its metadata, encoded and decoded.
+    pub(crate) fn metadata_bytes(&self) -> u64 {
+        let encoded = self.shared.metadata.end.saturating_sub(self.shared.metadata.start);
+        encoded.saturating_mul(3).saturating_add(self.shared.tail_bytes as u64)
+    }
+
+    /// The bytes of a global buffer, if they came with the file's tail.
+    pub fn buffer_at_hand(&self, index: usize) -> Option<Bytes> {
+        self.shared.buffers_at_hand.get(&index).cloned()
     }
 
     /// The file's path in its store.
     pub fn path(&self) -> &str {
-        &self.path
+        &self.shared.path
     }
 
     /// The store that holds the file.
@@ -207,56 +242,51 @@ impl Container {
 
     /// The file's size in bytes.
     pub fn size(&self) -> u64 {
-        self.size
+        self.shared.size
     }
 
     /// The version of the file format.
     pub fn version(&self) -> FileVersion {
-        self.version
+        self.shared.version
     }
 
     /// Rows in the file.
     pub fn num_rows(&self) -> u64 {
-        self.num_rows
+        self.shared.num_rows
     }
 
     /// The schema as the file itself holds it.
     pub fn schema(&self) -> &Schema {
-        &self.schema
+        &self.shared.schema
     }
 
     /// Columns in the file.
     pub fn num_columns(&self) -> usize {
-        self.columns.len()
+        self.shared.columns.len()
     }
 
     /// Where the global buffers lie.
     pub fn global_buffers(&self) -> &[BufferRange] {
-        &self.global_buffers
+        &self.shared.global_buffers
     }
 
     /// Where the metadata of all columns and their table lie.
     pub fn column_metadata(&self) -> &BufferRange {
-        &self.metadata
+        &self.shared.metadata
     }
 
     /// The cached dictionary of a page.
     pub(crate) fn kept_dictionary(&self, column: usize, page: usize) -> Option<ArrayRef> {
-        self.dictionaries.lock().ok()?.by_page.get(&(column, page)).cloned()
+        let found: Arc<ArrayRef> = self.shared.kept.get(&Slot::Dictionary(column, page))?;
+        Some(ArrayRef::clone(&found))
     }
 
-    /// Caches the dictionary of a page while there is room.
+    /// Caches the dictionary of a page.
     pub(crate) fn keep_dictionary(&self, column: usize, page: usize, items: &ArrayRef) {
-        if self.reads_once {
-            return;
-        }
-        let size = items.get_array_memory_size();
-        if let Ok(mut kept) = self.dictionaries.lock() {
-            if kept.bytes.saturating_add(size) <= KEPT_DICTIONARY_BYTES {
-                kept.bytes += size;
-                kept.by_page.insert((column, page), items.clone());
-            }
-        }
+        let slot = Slot::Dictionary(column, page);
+        self.shared
+            .kept
+            .put(slot, Arc::new(items.clone()), items.get_array_memory_size());
     }
 
     /// Bytes that the pages of `columns` take in the file.
@@ -272,27 +302,27 @@ impl Container {
 
     /// The encoding message of each page of a column, byte for byte.
     pub(crate) fn page_messages(&self, index: usize) -> Result<Vec<Bytes>> {
-        match self.columns.get(index) {
-            Some(column) => ColumnMeta::page_messages(&column.raw, &self.path, index),
+        match self.shared.columns.get(index) {
+            Some(column) => ColumnMeta::page_messages(&column.raw, self.path(), index),
             None => Ok(Vec::new()),
         }
     }
 
     /// The metadata of one column, decoded on first use.
     pub fn column(&self, index: usize) -> Result<Arc<ColumnMeta>> {
-        let Some(column) = self.columns.get(index) else {
+        let Some(column) = self.shared.columns.get(index) else {
             return Err(FileError::corrupt(
-                &self.path,
+                self.path(),
                 format!(
                     "expected a column {index}, found {} columns; the table and the file disagree",
-                    self.columns.len()
+                    self.num_columns()
                 ),
             ));
         };
         if let Some(meta) = column.meta.get() {
             return Ok(meta.clone());
         }
-        let meta = Arc::new(ColumnMeta::decode(&column.raw, &self.path, index, self.size)?);
+        let meta = Arc::new(ColumnMeta::decode(&column.raw, self.path(), index, self.size())?);
         Ok(column.meta.get_or_init(|| meta).clone())
     }
 }

@@ -23,6 +23,8 @@ pub struct FileTail {
     /// The file's size in bytes.
     pub(crate) size: u64,
     pub(crate) bytes: Bytes,
+    /// The whole of a short file, where a read costs a request.
+    pub(crate) whole: Option<Bytes>,
 }
 
 impl FileTail {
@@ -30,19 +32,21 @@ impl FileTail {
     pub async fn fetch(store: StoreRef, path: &str, size: Option<u64>) -> Result<FileTail> {
         let tail = store.get_tail_of(path, TAIL_SIZE, size).await?;
         let is_whole = tail.bytes.len() as u64 == tail.size;
-        let store: StoreRef = match is_whole && store.is_far() {
-            true => Arc::new(WholeFile {
+        let whole = (is_whole && store.is_far()).then(|| tail.bytes.clone());
+        let store: StoreRef = match &whole {
+            Some(bytes) => Arc::new(WholeFile {
                 store,
                 path: path.to_string(),
-                bytes: tail.bytes.clone(),
+                bytes: bytes.clone(),
             }),
-            false => store,
+            None => store,
         };
         Ok(FileTail {
             store,
             path: path.to_string(),
             size: tail.size,
             bytes: tail.bytes,
+            whole,
         })
     }
 
@@ -61,6 +65,18 @@ impl FileTail {
         let from = usize::try_from(range.start.checked_sub(self.start())?).ok()?;
         let to = usize::try_from(range.end.checked_sub(self.start())?).ok()?;
         (from <= to && to <= self.bytes.len()).then(|| self.bytes.slice(from..to))
+    }
+
+    /// Lets go of what lies before `wanted` and the `buffers` that it holds, where that is most of it: what is cut from it later keeps all
+    /// of it in memory.
+    pub(crate) fn trim(&mut self, wanted: u64, buffers: &[BufferRange]) {
+        let start = self.start();
+        let held = buffers.iter().map(|buffer| buffer.start).filter(|at| *at >= start);
+        let first = held.chain([wanted]).min().unwrap_or(wanted);
+        let skipped = usize::try_from(first.saturating_sub(start)).unwrap_or(0);
+        if self.whole.is_none() && skipped > self.bytes.len() / 2 {
+            self.bytes = Bytes::copy_from_slice(self.bytes.get(skipped..).unwrap_or_default());
+        }
     }
 
     /// Extends the tail to start at `wanted`, if it starts later.

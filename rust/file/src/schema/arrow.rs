@@ -140,12 +140,15 @@ impl Schema {
     /// The schema as Arrow knows it.
     pub fn to_arrow(&self) -> Result<ArrowSchema> {
         let fields = self.fields.iter().map(Field::to_arrow).collect::<Result<Vec<_>>>()?;
-        let metadata = self
-            .metadata
-            .iter()
+        Ok(ArrowSchema::new_with_metadata(fields, self.arrow_metadata()))
+    }
+
+    /// The schema's own key-values as Arrow knows them.
+    pub fn arrow_metadata(&self) -> HashMap<String, String> {
+        let pairs = self.metadata.iter();
+        pairs
             .map(|(k, v)| (k.clone(), String::from_utf8_lossy(v).into_owned()))
-            .collect();
-        Ok(ArrowSchema::new_with_metadata(fields, metadata))
+            .collect()
     }
 
     /// A schema from Arrow's, its fields numbered from 0, parents before their children.

@@ -50,7 +50,22 @@ pub(crate) enum Wanted<'a> {
     Ranges(&'a [Range<usize>]),
 }
 
+/// From so many ranges on it may cost less to decode what lies between them, too.
+const MANY: usize = 4;
+
 impl Wanted<'_> {
+    /// Where many ranges lie close together: from where to where.
+    pub(crate) fn dense_span(&self) -> Option<Range<usize>> {
+        let Wanted::Ranges(ranges @ [first, .., last]) = self else {
+            return None;
+        };
+        let span = first.start..last.end;
+        let wanted = ranges
+            .iter()
+            .fold(0_usize, |sum, range| sum.saturating_add(range.len()));
+        (ranges.len() > MANY && wanted >= span.len() / 2).then_some(span)
+    }
+
     /// Calls `each` for every wanted range of a chunk of `n` values.
     pub(crate) fn each(&self, n: usize, mut each: impl FnMut(Range<usize>) -> Result<()>) -> Result<()> {
         match self {
@@ -238,4 +253,20 @@ pub(crate) fn first<'a>(at: &PageId, buffers: &[&'a [u8]]) -> Result<&'a [u8]> {
         .first()
         .copied()
         .ok_or_else(|| at.corrupt("expected a buffer of values in a chunk, found none"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_ranges_are_decoded_in_one_go_where_they_are_many_and_close() {
+        let every_tenth_is_missing: Vec<_> = (0..100).map(|i| i * 10..i * 10 + 9).collect();
+        assert_eq!(Wanted::Ranges(&every_tenth_is_missing).dense_span(), Some(0..999));
+        let few_are_wanted: Vec<_> = (0..100).map(|i| i * 10..i * 10 + 2).collect();
+        assert_eq!(Wanted::Ranges(&few_are_wanted).dense_span(), None);
+        assert_eq!(Wanted::Ranges(&every_tenth_is_missing[..4]).dense_span(), None);
+        assert_eq!(Wanted::Ranges(&[]).dense_span(), None);
+        assert_eq!(Wanted::All.dense_span(), None);
+    }
 }

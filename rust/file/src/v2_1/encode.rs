@@ -18,7 +18,7 @@ use super::levels::serialize::{shred, Levels, Shredded};
 use super::message;
 use super::mini_block::encode::{self as mini_block, ChunkEncoder, EncodedDictionary, EncodedPage};
 use super::packed_struct::encode::RowChunks;
-use super::values::{gather, FixedSizeLists, LeafValues};
+use super::values::{gather, gather_all, FixedSizeLists, LeafValues};
 use super::variable::encode::VariableChunks;
 use super::variable_packed_struct::encode as variable_packed_struct;
 use crate::error::{FileError, Result};
@@ -60,8 +60,7 @@ pub(crate) fn encode(arrays: Vec<ArrayRef>, target: Target, alone: bool) -> Resu
     if levels.num_valid == 0 {
         return encode_all_null(&levels, target.large());
     }
-    let values = gather(&leaf.name, &leaves, &leaf.data_type)?;
-    drop(leaves);
+    let values = gather_all(&leaf.name, leaves, &leaf.data_type)?;
     encode_values(&levels, filled(values, &levels), target)
 }
 

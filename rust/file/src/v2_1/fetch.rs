@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use esker_proto::lance::encodings21::page_layout::Layout;
 
+use super::cache;
 use super::full_zip::page::IndexNeed;
 use super::leaf::{cut, LoadedBytes, LoadedPage};
 use super::mini_block::page::Pick;
@@ -68,7 +69,7 @@ pub(crate) async fn fetch(file: &LeafFile, leaves: &[Arc<Leaf>], rows: &[Range<u
     }
     shared.sort_unstable();
     shared.dedup();
-    let turns = file.cache.turns(&shared).await;
+    let turns = file.turns.take(&shared).await;
     let needs = reads
         .iter_mut()
         .map(|read| read.first_need(file, leaves))
@@ -94,6 +95,7 @@ pub(crate) async fn fetch(file: &LeafFile, leaves: &[Arc<Leaf>], rows: &[Range<u
     let mut loaded: Vec<Vec<LoadedPage>> = leaves.iter().map(|_| Vec::new()).collect();
     for (read, places) in reads.into_iter().zip(places) {
         let leaf = read.leaf;
+        read.note_passed(file);
         let page = read.load(places, &mut found)?;
         if let (Some(page), Some(pages)) = (page, loaded.get_mut(leaf)) {
             pages.push(page);
@@ -170,7 +172,7 @@ impl PageRead {
         };
         let found = layout(&self.at, self.page()?)?;
         let has_dictionary = matches!(found, Layout::MiniBlockLayout(layout) if layout.dictionary.is_some());
-        let is_new = has_dictionary && file.cache.get(leaf.column, self.at.number, &leaf.data_type).is_none();
+        let is_new = has_dictionary && cache::kept(file.kept(), leaf.column, self.at.number, &leaf.data_type).is_none();
         Ok(is_new.then_some((leaf.column, self.at.number)))
     }
 
@@ -178,7 +180,7 @@ impl PageRead {
         let Some(leaf) = leaves.get(self.leaf) else {
             return Ok(FirstNeed::Nothing);
         };
-        self.state = file.cache.get(leaf.column, self.at.number, &leaf.data_type);
+        self.state = cache::kept(file.kept(), leaf.column, self.at.number, &leaf.data_type);
         if self.state.is_none() {
             let page = self.page()?;
             let parts = PageParts::new(&self.at, page, layout(&self.at, page)?)?;
@@ -192,7 +194,7 @@ impl PageRead {
                 _ if !ranges.is_empty() => return Ok(FirstNeed::Parts(ranges)),
                 _ => {
                     let state = Arc::new(parts.state(&self.at, page, &leaf.data_type, &[])?);
-                    file.cache.put(leaf.column, self.at.number, &state);
+                    cache::keep(file.kept(), leaf.column, self.at.number, &state);
                     self.state = Some(state);
                 }
             }
@@ -233,7 +235,7 @@ impl PageRead {
                 if let (Some(state), [index]) = (&self.state, bytes.as_slice()) {
                     if let PageKind::FullZip(page) = &state.kind {
                         page.keep_index(index);
-                        file.cache.put(leaf.column, self.at.number, state);
+                        cache::keep(file.kept(), leaf.column, self.at.number, state);
                     }
                 }
                 return Ok(());
@@ -265,7 +267,7 @@ impl PageRead {
         }
         state.whole = self.whole.clone().filter(|(_, bytes)| bytes.len() as u64 <= SMALL_PAGE);
         let state = Arc::new(state);
-        file.cache.put(leaf.column, self.at.number, &state);
+        cache::keep(file.kept(), leaf.column, self.at.number, &state);
         self.state = Some(state);
         Ok(())
     }
@@ -279,6 +281,17 @@ impl PageRead {
             }
             Some(PageKind::FullZip(page)) => page.ranges(&self.at, &self.rows, &self.entries),
             Some(PageKind::Constant(_)) | None => Ok(Vec::new()),
+        }
+    }
+
+    /// A pass does not come back to a page whose last row it has read.
+    fn note_passed(&self, file: &LeafFile) {
+        let (end, page) = (
+            self.rows.last().map(|range| range.end),
+            self.meta.pages.get(self.at.number),
+        );
+        if let (Some(end), Some(page)) = (end, page) {
+            cache::passed(file.kept(), self.at.column, self.at.number, end, page.num_values);
         }
     }
 

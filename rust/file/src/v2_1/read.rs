@@ -7,13 +7,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
+use esker_store::store::StoreRef;
 use futures::future::try_join_all;
 
-use super::cache::PageCache;
 use super::columns::assign_columns;
 use super::fetch::fetch;
 use super::leaf::{LeafColumn, LoadedPage};
 use super::tree::{ColumnTree, Leaf};
+use super::turns::Turns;
+use crate::cache::Owner;
 use crate::container::Container;
 use crate::error::{FileError, Result};
 use crate::schema::Field;
@@ -22,12 +24,23 @@ use crate::v2_0::page::count;
 /// Reads that decode more bytes than this do so on threads of their own, a leaf on each.
 const BYTES_FOR_THREADS: usize = 256 * 1024;
 
+/// Where the columns of a read are decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Decoding {
+    /// In the task that reads: where others read beside it.
+    Here,
+    /// Side by side, where there is enough to decode.
+    #[default]
+    SideBySide,
+}
+
 /// An open 2.1 or 2.2 file.
 #[derive(Debug)]
 pub(crate) struct LeafFile {
     container: Container,
     pub(crate) path: Arc<str>,
-    pub(crate) cache: PageCache,
+    /// Of the handles to one open file, which share what is kept of it.
+    pub(crate) turns: Arc<Turns>,
 }
 
 /// The columns of a 2.1 or 2.2 file that a read wants.
@@ -51,17 +64,22 @@ impl LeafFile {
         LeafFile {
             path: Arc::from(container.path()),
             container,
-            cache: PageCache::default(),
+            turns: Arc::default(),
         }
     }
 
-    /// The same file for a reader that comes to each page once.
-    pub(crate) fn for_one_pass(self) -> LeafFile {
+    /// The same open file, read by way of another handle to its store.
+    pub(crate) fn through(&self, store: &StoreRef) -> LeafFile {
         LeafFile {
-            cache: PageCache::for_one_pass(),
-            container: self.container.for_one_pass(),
-            path: self.path,
+            container: self.container.through(store),
+            path: self.path.clone(),
+            turns: self.turns.clone(),
         }
+    }
+
+    /// What is kept of its pages.
+    pub(crate) fn kept(&self) -> &Owner {
+        self.container.kept()
     }
 
     pub(crate) fn container(&self) -> &Container {
@@ -85,9 +103,14 @@ impl LeafFile {
     }
 
     /// Reads sorted, separate, non-empty `rows`: an array for each field of the projection.
-    pub(crate) async fn read(&self, columns: &LeafColumns, rows: &[Range<u64>]) -> Result<Vec<ArrayRef>> {
+    pub(crate) async fn read(
+        &self,
+        columns: &LeafColumns,
+        rows: &[Range<u64>],
+        decoding: Decoding,
+    ) -> Result<Vec<ArrayRef>> {
         let tree = &columns.0;
-        let columns = self.read_leaves(&tree.leaves, rows).await?;
+        let columns = self.read_leaves(&tree.leaves, rows, decoding).await?;
         let mut leaves = Vec::with_capacity(columns.len());
         for (leaf, column) in tree.leaves.iter().zip(columns) {
             let mut finished = column.finish()?;
@@ -100,11 +123,19 @@ impl LeafFile {
     }
 
     /// Reads `rows` of each leaf.
-    pub(crate) async fn read_leaves(&self, leaves: &[Arc<Leaf>], rows: &[Range<u64>]) -> Result<Vec<LeafColumn>> {
+    pub(crate) async fn read_leaves(
+        &self,
+        leaves: &[Arc<Leaf>],
+        rows: &[Range<u64>],
+        decoding: Decoding,
+    ) -> Result<Vec<LeafColumn>> {
         let loaded = fetch(self, leaves, rows).await?;
         let bytes: usize = loaded.iter().flatten().map(LoadedPage::num_bytes).sum();
         let jobs = leaves.iter().zip(loaded);
-        let alone = leaves.len() < 2 || bytes < BYTES_FOR_THREADS || tokio::runtime::Handle::try_current().is_err();
+        let alone = decoding == Decoding::Here
+            || leaves.len() < 2
+            || bytes < BYTES_FOR_THREADS
+            || tokio::runtime::Handle::try_current().is_err();
         if alone {
             return jobs
                 .map(|(leaf, pages)| LeafColumn::decode(leaf, &self.path, &pages))

@@ -103,12 +103,20 @@ impl FixedWidth {
         bytes.into()
     }
 
-    /// The same values in one piece of memory.
+    /// The same values in one piece of memory. Each piece is given up once it is copied.
     pub(crate) fn joined(self) -> FixedWidth {
-        FixedWidth {
-            pieces: vec![self.contiguous()],
-            ..self
+        let FixedWidth { bits, len, pieces } = self;
+        if pieces.len() < 2 {
+            let found = FixedWidth { bits, len, pieces };
+            let pieces = vec![found.contiguous()];
+            return FixedWidth { bits, len, pieces };
         }
+        let mut bytes = MutableBuffer::with_capacity(pieces.iter().map(|piece| piece.len()).sum());
+        for piece in pieces {
+            bytes.extend_from_slice(piece.as_slice());
+        }
+        let pieces = vec![bytes.into()];
+        FixedWidth { bits, len, pieces }
     }
 
     /// The same values, with one in the place of each null that costs the least: the one before it in the same block of 1,024, or else
@@ -216,16 +224,28 @@ impl FixedSizeLists {
     }
 }
 
+/// Takes the values of arrays of one type, each of which is given up once its values are copied, where they are. `name` is the column's, for
+/// errors.
+pub(crate) fn gather_all(name: &str, arrays: Vec<ArrayRef>, data_type: &DataType) -> Result<LeafValues> {
+    Ok(match data_type {
+        DataType::Utf8 => LeafValues::Variable(variable::<Utf8Type>(name, arrays)?),
+        DataType::Binary => LeafValues::Variable(variable::<BinaryType>(name, arrays)?),
+        DataType::LargeUtf8 => LeafValues::Variable(variable::<LargeUtf8Type>(name, arrays)?),
+        DataType::LargeBinary => LeafValues::Variable(variable::<LargeBinaryType>(name, arrays)?),
+        _ => gather(name, &arrays, data_type)?,
+    })
+}
+
 /// Takes the values of arrays of one type. `name` is the column's, for errors.
 pub(crate) fn gather(name: &str, arrays: &[ArrayRef], data_type: &DataType) -> Result<LeafValues> {
     let len = arrays.iter().map(|array| array.len()).sum();
     Ok(match data_type {
         DataType::Null => LeafValues::Nothing(len),
         DataType::Struct(fields) if fields.is_empty() => LeafValues::Nothing(len),
-        DataType::Utf8 => LeafValues::Variable(variable::<Utf8Type>(name, arrays)?),
-        DataType::Binary => LeafValues::Variable(variable::<BinaryType>(name, arrays)?),
-        DataType::LargeUtf8 => LeafValues::Variable(variable::<LargeUtf8Type>(name, arrays)?),
-        DataType::LargeBinary => LeafValues::Variable(variable::<LargeBinaryType>(name, arrays)?),
+        DataType::Utf8 => LeafValues::Variable(variable::<Utf8Type>(name, arrays.to_vec())?),
+        DataType::Binary => LeafValues::Variable(variable::<BinaryType>(name, arrays.to_vec())?),
+        DataType::LargeUtf8 => LeafValues::Variable(variable::<LargeUtf8Type>(name, arrays.to_vec())?),
+        DataType::LargeBinary => LeafValues::Variable(variable::<LargeBinaryType>(name, arrays.to_vec())?),
         DataType::FixedSizeList(_, _) => LeafValues::FixedSizeList(fixed_size_lists(name, arrays, data_type, len)?),
         DataType::Dictionary(_, _) => dictionary(name, arrays)?,
         DataType::Struct(fields) => {
@@ -312,17 +332,23 @@ fn fixed(name: &str, arrays: &[ArrayRef], data_type: &DataType, len: usize) -> R
 }
 
 /// Takes strings or binary; offsets lie in order and within the bytes ever after.
-fn variable<T: ByteArrayType>(name: &str, arrays: &[ArrayRef]) -> Result<VariableWidth> {
+fn variable<T: ByteArrayType>(name: &str, arrays: Vec<ArrayRef>) -> Result<VariableWidth> {
+    let at = |offset: Option<&T::Offset>| offset.map_or(0, |offset| offset.as_usize());
+    let spanned = |ends: &[T::Offset]| (at(ends.first()), at(ends.last()));
     let len: usize = arrays.iter().map(|array| array.len()).sum();
     let mut offsets = Vec::with_capacity(len + 1);
     offsets.push(0);
-    let mut bytes = MutableBuffer::new(0);
+    let is_one = arrays.len() == 1;
+    let total = arrays
+        .iter()
+        .map(|array| spanned(array.as_bytes::<T>().value_offsets()));
+    let total = total.map(|(first, last)| last.saturating_sub(first)).sum();
+    let mut bytes = MutableBuffer::new(if is_one { 0 } else { total });
     let mut shared = None;
     for array in arrays {
         let array = array.as_bytes::<T>();
-        let at = |offset: Option<&T::Offset>| offset.map_or(0, |offset| offset.as_usize());
         let ends = array.value_offsets();
-        let (first, last) = (at(ends.first()), at(ends.last()));
+        let (first, last) = spanned(ends);
         if hides_bytes(array) {
             // The bytes below nulls are dropped.
             for value in array {
@@ -334,7 +360,7 @@ fn variable<T: ByteArrayType>(name: &str, arrays: &[ArrayRef]) -> Result<Variabl
         let base = bytes.len();
         offsets.extend(ends.iter().skip(1).map(|end| base + (end.as_usize() - first)));
         let values = array.values().slice_with_length(first, last - first);
-        if arrays.len() == 1 {
+        if is_one {
             shared = Some(values);
         } else {
             bytes.extend_from_slice(values.as_slice());

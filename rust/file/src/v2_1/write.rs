@@ -21,6 +21,15 @@ use crate::v2_0::flat::decode::byte_width;
 use crate::v2_0::retain::copied;
 use crate::version::FileVersion;
 
+/// Whose memory values are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ValuesMemory {
+    /// Nothing else is in it.
+    Own,
+    /// That of a batch, or of a read, with others: a few values kept of it keep all of it.
+    Shared,
+}
+
 /// Values of one leaf that wait to be encoded as a page.
 #[derive(Debug)]
 pub(crate) struct PendingPage {
@@ -160,11 +169,12 @@ impl ColumnSink {
         Ok(())
     }
 
-    /// Takes values of one leaf in, in structs of nothing but the way to it.
+    /// Takes values of one leaf in, in structs of nothing but the way to it. What waits of them is copied out of memory of others.
     pub(crate) fn push_leaf(
         &mut self,
         leaf: usize,
         array: &ArrayRef,
+        memory: ValuesMemory,
         row: u64,
         page_bytes: u64,
         full: &mut Vec<PendingPage>,
@@ -177,6 +187,9 @@ impl ColumnSink {
         });
         let array = pruned(array, &only.collect::<Vec<_>>())?;
         pending.push(&array, row, page_bytes, full);
+        if memory == ValuesMemory::Own && is_tight(&array) {
+            pending.owned = pending.arrays.len();
+        }
         pending.own();
         Ok(())
     }
@@ -218,6 +231,14 @@ impl ColumnSink {
     pub(crate) fn own(&mut self) {
         self.pending.iter_mut().for_each(PendingPage::own);
     }
+}
+
+/// Whether an array takes hardly more memory than its values do.
+fn is_tight(array: &ArrayRef) -> bool {
+    const LITTLE: usize = 4096;
+    let data = array.to_data();
+    let values = data.get_slice_memory_size().unwrap_or(0);
+    data.get_buffer_memory_size() <= values.saturating_add(values / 2).saturating_add(LITTLE)
 }
 
 /// The first row at which rows from `start` on take `room` bytes, at least one row further.

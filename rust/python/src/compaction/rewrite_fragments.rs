@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use esker_file::FileVersion;
 use esker_store::block_on;
-use esker_table::compact::{self, CopyMode, RewriteRequest};
+use esker_table::compact::{self, CopyMode, Pace, RewriteRequest};
 use esker_table::TableError;
 use pyo3::prelude::*;
 
@@ -22,7 +22,7 @@ const SIGNALS_EVERY: Duration = Duration::from_millis(100);
 /// Writes the live rows of fragments, in order, to new files; nothing is visible yet.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // They are Python's keywords.
-#[pyo3(signature = (store, manifest, fragment_ids, *, data_storage_version, max_rows_per_file, max_bytes_per_file, memory_limit, max_rows_per_group = 1024, target_bases = Vec::new(), copy_pages = true, page_bytes = None))]
+#[pyo3(signature = (store, manifest, fragment_ids, *, data_storage_version, max_rows_per_file, max_bytes_per_file, memory_limit, max_rows_per_group = 1024, target_bases = Vec::new(), copy_pages = true, page_bytes = None, batch_rows = None, threads = None, ahead_bytes = None, copied_bytes = None))]
 pub(crate) fn rewrite_fragments(
     py: Python<'_>,
     store: &PyStore,
@@ -36,6 +36,10 @@ pub(crate) fn rewrite_fragments(
     target_bases: Vec<Option<u32>>,
     copy_pages: bool,
     page_bytes: Option<u64>,
+    batch_rows: Option<u64>,
+    threads: Option<usize>,
+    ahead_bytes: Option<u64>,
+    copied_bytes: Option<u64>,
 ) -> Result<PyRewriteOutcome> {
     let request = RewriteRequest {
         fragment_ids,
@@ -48,6 +52,12 @@ pub(crate) fn rewrite_fragments(
         target_bases,
         page_bytes,
         copy: if copy_pages { CopyMode::Allow } else { CopyMode::Never },
+        batch_rows,
+        pace: Pace {
+            threads,
+            ahead_bytes,
+            copied_bytes,
+        },
         stop: Arc::default(),
     };
     let stop = request.stop.clone();

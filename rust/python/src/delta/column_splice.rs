@@ -6,10 +6,9 @@ use bytes::Bytes;
 use esker_delta::ColumnSplice;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::PyBytes;
 
 use super::error::raised;
-use crate::error::Result;
+use crate::error::{python, Result};
 use crate::store::PyStore;
 
 /// A copy of a Parquet file with some of its columns replaced.
@@ -40,13 +39,35 @@ impl PyColumnSplice {
         self.held().row_groups()
     }
 
-    fn append<'py>(&self, py: Python<'py>, part: PyBackedBytes) -> Result<Bound<'py, PyBytes>> {
-        let made = py.detach(|| self.held().append(Bytes::from_owner(part)));
-        Ok(PyBytes::new(py, &made.map_err(raised)?))
+    #[pyo3(signature = (store, path, schema, *, only=false))]
+    fn begin(&self, py: Python<'_>, store: &PyStore, path: &str, schema: PyBackedBytes, only: bool) -> Result<()> {
+        let schema = Bytes::from_owner(schema);
+        py.detach(|| self.held().begin(store.store(), path, &schema, only))
+            .map_err(raised)
     }
 
-    fn finish<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>> {
-        let made = py.detach(|| self.held().finish());
-        Ok(PyBytes::new(py, &made.map_err(raised)?))
+    fn append(&self, py: Python<'_>, rows: usize, part: Py<PyAny>) -> Result<()> {
+        let mut failed = None;
+        let done = py.detach(|| {
+            self.held().append(rows, |column| {
+                Python::attach(|py| {
+                    let made = part.call1(py, (column,));
+                    let bytes = made.and_then(|made| Ok(made.extract::<PyBackedBytes>(py)?));
+                    bytes.map(Bytes::from_owner).map_err(|error| failed = Some(error)).ok()
+                })
+            })
+        });
+        match failed {
+            Some(error) => Err(python(error)),
+            None => done.map_err(raised),
+        }
+    }
+
+    fn finish(&self, py: Python<'_>) -> Result<u64> {
+        py.detach(|| self.held().finish()).map_err(raised)
+    }
+
+    fn abort(&self, py: Python<'_>) -> Result<()> {
+        py.detach(|| self.held().abort()).map_err(raised)
     }
 }

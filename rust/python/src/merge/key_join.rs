@@ -33,9 +33,17 @@ impl PyKeyJoin {
         self.0.num_rows()
     }
 
-    fn find(&self, py: Python<'_>, batch: PyRecordBatch) -> Result<PyArrowData> {
+    #[pyo3(signature = (batch, *, first = 0, most = None))]
+    fn find(
+        &self,
+        py: Python<'_>,
+        batch: PyRecordBatch,
+        first: usize,
+        most: Option<usize>,
+    ) -> Result<(PyArrowData, usize)> {
         let batch = batch.into_inner();
-        let found = py.detach(|| self.0.find(batch.columns()))?;
+        let found = py.detach(|| self.0.find(batch.columns(), first, most.unwrap_or(usize::MAX)))?;
+        let next = found.next;
         let field = |name| Field::new(name, DataType::UInt32, false);
         let pairs = RecordBatch::try_new(
             Arc::new(Schema::new(vec![field("source"), field("target")])),
@@ -44,8 +52,7 @@ impl PyKeyJoin {
                 Arc::new(UInt32Array::from(found.target)),
             ],
         );
-        Ok(PyArrowData::batch(
-            pairs.map_err(|e| MergeError::invalid(e.to_string()))?,
-        ))
+        let pairs = pairs.map_err(|e| MergeError::invalid(e.to_string()))?;
+        Ok((PyArrowData::batch(pairs), next))
     }
 }

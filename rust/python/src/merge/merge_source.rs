@@ -10,6 +10,7 @@ use pyo3::types::PyCapsule;
 use pyo3_arrow::ffi::{to_stream_pycapsule, ArrayIterator};
 use pyo3_arrow::PyRecordBatchReader;
 
+use super::disk_quota::{quota, PyDiskQuota};
 use crate::error::{python, Result};
 
 /// The source rows of a merge, which can be read any number of times.
@@ -35,10 +36,16 @@ impl Iterator for Reader {
 #[pymethods]
 impl PyMergeSource {
     #[new]
-    #[pyo3(signature = (stream, *, memory_limit, disk_limit = None))]
-    fn new(py: Python<'_>, stream: PyRecordBatchReader, memory_limit: u64, disk_limit: Option<u64>) -> Result<Self> {
+    #[pyo3(signature = (stream, *, memory_limit, disk = None))]
+    fn new(
+        py: Python<'_>,
+        stream: PyRecordBatchReader,
+        memory_limit: u64,
+        disk: Option<PyRef<'_, PyDiskQuota>>,
+    ) -> Result<Self> {
+        let quota = quota(disk.as_deref());
         let batches = stream.into_reader().map_err(python)?;
-        let source = py.detach(|| MergeSource::read(batches, memory_limit, disk_limit.unwrap_or(u64::MAX)))?;
+        let source = py.detach(|| MergeSource::read(batches, memory_limit, &quota))?;
         Ok(PyMergeSource(Arc::new(source)))
     }
 

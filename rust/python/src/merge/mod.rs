@@ -1,5 +1,6 @@
 //! `esker._native.merge`.
 
+mod disk_quota;
 mod key_join;
 #[allow(clippy::module_inception)]
 mod merge;
@@ -11,6 +12,7 @@ mod row_partitions;
 use pyo3::prelude::*;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<disk_quota::PyDiskQuota>()?;
     module.add_class::<merge_source::PyMergeSource>()?;
     module.add_class::<merge_request::PyMergeRequest>()?;
     module.add_class::<merged::PyMerged>()?;

@@ -6,6 +6,7 @@ use esker_merge::{KeyJoin, MergeError, RowPartitions};
 use pyo3::prelude::*;
 use pyo3_arrow::{PyRecordBatch, PySchema};
 
+use super::disk_quota::{quota, PyDiskQuota};
 use crate::delta::PyArrowData;
 use crate::error::Result;
 
@@ -23,10 +24,9 @@ impl PyRowPartitions {
 #[pymethods]
 impl PyRowPartitions {
     #[new]
-    #[pyo3(signature = (schema, parts, *, memory_limit, disk_limit = None))]
-    fn new(schema: PySchema, parts: usize, memory_limit: u64, disk_limit: Option<u64>) -> Self {
-        let disk_limit = disk_limit.unwrap_or(u64::MAX);
-        let held = RowPartitions::new(schema.into_inner(), parts, memory_limit, disk_limit);
+    #[pyo3(signature = (schema, parts, *, memory_limit, disk = None))]
+    fn new(schema: PySchema, parts: usize, memory_limit: u64, disk: Option<PyRef<'_, PyDiskQuota>>) -> Self {
+        let held = RowPartitions::new(schema.into_inner(), parts, memory_limit, &quota(disk.as_deref()));
         PyRowPartitions(Mutex::new(held))
     }
 

@@ -3,6 +3,7 @@
 mod batch_stream;
 mod count_rows;
 mod deleted_row_ids;
+mod ruled_out;
 #[allow(clippy::module_inception)]
 mod scan;
 mod take;
@@ -15,6 +16,7 @@ use pyo3::prelude::*;
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<batch_stream::PyBatchStream>()?;
     module.add_function(wrap_pyfunction!(scan::scan, module)?)?;
+    module.add_function(wrap_pyfunction!(ruled_out::ruled_out, module)?)?;
     module.add_function(wrap_pyfunction!(take::take, module)?)?;
     module.add_function(wrap_pyfunction!(take_ids::take_ids, module)?)?;
     module.add_function(wrap_pyfunction!(deleted_row_ids::deleted_row_ids, module)?)?;

@@ -5,6 +5,7 @@ mod listed_objects;
 mod object_meta;
 mod object_writer;
 mod path_at_home;
+mod session;
 #[allow(clippy::module_inception)]
 mod store;
 
@@ -15,6 +16,7 @@ use pyo3::prelude::*;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyStore>()?;
+    module.add_class::<session::PySession>()?;
     module.add_class::<PyListedObjects>()?;
     module.add_class::<object_meta::PyObjectMeta>()?;
     module.add_class::<object_writer::PyObjectWriter>()?;

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
 use esker_store::store::PutOutcome;
 use esker_store::{block_on, Mounts, StoreRef};
-use esker_table::read::TableFiles;
+use esker_table::read::{Session, TableFiles};
 use esker_table::TableError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -17,44 +17,60 @@ use super::io_stats::PyIoStats;
 use super::listed_objects::PyListedObjects;
 use super::object_meta::PyObjectMeta;
 use super::object_writer::PyObjectWriter;
+use super::session::PySession;
 use crate::error::{NativeError, Result};
 
 /// The objects under one root.
 #[pyclass(name = "Store", module = "esker._native.store", frozen, subclass)]
 pub(crate) struct PyStore {
-    files: Arc<TableFiles>,
+    files: RwLock<Arc<TableFiles>>,
+    root: StoreRef,
     mounts: Arc<Mounts>,
     uri: String,
     options: HashMap<String, String>,
     durable: bool,
+    /// Whether the URI alone says which bytes lie there, so that other handles may share what was read.
+    is_plain: bool,
 }
 
 impl PyStore {
     /// The cache of the table's open files.
     pub(crate) fn files(&self) -> Arc<TableFiles> {
-        self.files.clone()
+        self.files.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// A handle to a store without a URI. It cannot be pickled.
     pub(crate) fn over(store: StoreRef) -> Self {
-        PyStore::open(store, String::new(), HashMap::new(), true)
+        PyStore::open(store, String::new(), HashMap::new(), true, false)
     }
 
-    fn open(root: StoreRef, uri: String, options: HashMap<String, String>, durable: bool) -> Self {
+    fn open(root: StoreRef, uri: String, options: HashMap<String, String>, durable: bool, is_plain: bool) -> Self {
         let mounts = Arc::new(Mounts::new(root));
+        let root: StoreRef = mounts.clone();
+        let place = is_plain.then(|| place_of(&uri, &options));
+        let files = TableFiles::within(root.clone(), Session::new(None, None), place.as_deref());
         PyStore {
-            files: Arc::new(TableFiles::new(mounts.clone())),
+            files: RwLock::new(Arc::new(files)),
+            root,
             mounts,
             uri,
             options,
             durable,
+            is_plain,
         }
     }
 
     /// The store itself.
     pub(crate) fn store(&self) -> &StoreRef {
-        self.files.store()
+        &self.root
     }
+}
+
+/// What tells a place from others in a session: the URI, and the options that it was opened with.
+fn place_of(uri: &str, options: &HashMap<String, String>) -> String {
+    let mut options: Vec<_> = options.iter().collect();
+    options.sort_unstable();
+    format!("{uri:?} {options:?}")
 }
 
 #[pymethods]
@@ -70,11 +86,11 @@ impl PyStore {
     ) -> Result<Self> {
         let options = storage_options.unwrap_or_default();
         if let Some(other) = over {
-            return Ok(PyStore::open(other.store().clone(), uri, options, durable));
+            return Ok(PyStore::open(other.store().clone(), uri, options, durable, false));
         }
         // Opening may request a bucket's region.
         let store = py.detach(|| esker_store::open(&uri, &options, durable))?;
-        Ok(PyStore::open(store, uri, options, durable))
+        Ok(PyStore::open(store, uri, options, durable, true))
     }
 
     #[staticmethod]
@@ -97,6 +113,23 @@ impl PyStore {
     #[getter]
     fn uri(&self) -> &str {
         self.store().uri()
+    }
+
+    fn join(&self, session: &PySession) {
+        let place = self.is_plain.then(|| place_of(&self.uri, &self.options));
+        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        if !Arc::ptr_eq(files.session(), &session.0) {
+            *files = Arc::new(TableFiles::within(
+                self.root.clone(),
+                session.0.clone(),
+                place.as_deref(),
+            ));
+        }
+    }
+
+    #[getter]
+    fn session(&self) -> PySession {
+        PySession(self.files().session().clone())
     }
 
     fn copy(&self, py: Python<'_>, path: &str, to: &PyStore, target: &str) -> Result<u64> {

@@ -6,7 +6,14 @@ use esker_table::fragment::DataFile;
 use pyo3::prelude::*;
 
 /// One file of a fragment.
-#[pyclass(name = "DataFile", module = "esker._native.table", frozen, eq, from_py_object)]
+#[pyclass(
+    name = "DataFile",
+    module = "esker._native.table",
+    frozen,
+    subclass,
+    eq,
+    from_py_object
+)]
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct PyDataFile(pub(crate) DataFile);
 

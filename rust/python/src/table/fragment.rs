@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
 use esker_table::fragment::{DeletionFile, DeletionFileType, Fragment};
-use esker_table::row_ids::RowIdSequence;
+use esker_table::row_ids::{LineageField, LineageForm, RowIdSequence};
 use esker_table::TableError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -16,6 +16,19 @@ use crate::error::Result;
 
 /// Read version, id, type, deleted rows, base path.
 type DeletionParts = (u64, u64, &'static str, u64, Option<u32>);
+
+fn sequence_named(name: &str) -> Result<LineageField> {
+    let known = LineageField::ALL.into_iter().find(|field| field.column_name() == name);
+    Ok(known.ok_or_else(|| TableError::invalid(format!("expected the column of a sequence, found '{name}'")))?)
+}
+
+fn form_name(form: LineageForm) -> &'static str {
+    match form {
+        LineageForm::Inline => "inline",
+        LineageForm::External => "external",
+        LineageForm::Spilled => "spilled",
+    }
+}
 
 const ARRAY: &str = "array";
 const BITMAP: &str = "bitmap";
@@ -90,6 +103,27 @@ impl PyFragment {
         let ids = row_numbers(&ids)?;
         let ids = py.detach(|| RowIdSequence::from_ids(ids.values()));
         Ok(PyFragment(self.0.clone().with_row_ids(&ids)))
+    }
+
+    fn stored_lineage<'py>(
+        &self,
+        py: Python<'py>,
+        sequence: &str,
+    ) -> Result<Option<(&'static str, Bound<'py, PyBytes>)>> {
+        let stored = self.0.stored_lineage(sequence_named(sequence)?);
+        Ok(stored.map(|(form, payload)| (form_name(form), PyBytes::new(py, &payload))))
+    }
+
+    fn with_stored_lineage(&self, sequence: &str, form: &str, payload: &[u8]) -> Result<Self> {
+        let forms = [LineageForm::Inline, LineageForm::External, LineageForm::Spilled];
+        let found = forms.into_iter().find(|known| form_name(*known) == form);
+        let found = found.ok_or_else(|| TableError::invalid(format!("expected a form of lineage, found '{form}'")))?;
+        let sequence = sequence_named(sequence)?;
+        Ok(PyFragment(self.0.clone().with_stored_lineage(sequence, found, payload)))
+    }
+
+    fn inline_row_ids(&self) -> Result<Vec<u64>> {
+        Ok(self.0.inline_row_ids()?)
     }
 
     #[getter]

@@ -77,6 +77,11 @@ impl PyManifest {
     }
 
     #[getter]
+    fn storage_version_to_write(&self) -> Result<String> {
+        Ok(self.0.storage_version_to_write()?.to_string())
+    }
+
+    #[getter]
     fn reader_feature_flags(&self) -> u64 {
         self.0.reader_feature_flags()
     }

@@ -11,7 +11,7 @@ use super::draft::{set_map, Draft};
 use super::field_ids::check_kept;
 use super::fragments::{by_id, check_files, check_present, field_ids};
 use super::indices;
-use super::rows::holds_columns;
+use super::repair::storage_version;
 use crate::error::{Result, TableError};
 use crate::fragment::{DataFile, Fragment};
 use crate::fragment_list::Edit;
@@ -21,7 +21,7 @@ use crate::raw::RawMessage;
 use crate::row_ids::is_lineage_field;
 
 pub(super) fn merge(base: &Manifest, fragments: &[Fragment], schema: &NewSchema) -> Result<Draft> {
-    let version = base.data_storage_version()?;
+    let version = storage_version(base)?;
     let mut draft = Draft::of(base)?;
     draft.gone_field_id = base.max_field_id()?;
     for fragment in fragments {
@@ -33,6 +33,7 @@ pub(super) fn merge(base: &Manifest, fragments: &[Fragment], schema: &NewSchema)
         )?;
     }
     let mut merged = by_id(fragments.to_vec(), base)?;
+    let ids = schema.field_ids()?;
     let row_ids = draft.row_ids.clone();
     draft.fragments = base.fragments.edited(|id, before| {
         let Some(fragment) = merged.remove(&id) else {
@@ -56,7 +57,11 @@ pub(super) fn merge(base: &Manifest, fragments: &[Fragment], schema: &NewSchema)
             }
             _ => fragment,
         };
-        Ok(Edit::Replace(fragment.with_files_kept(holds_columns)))
+        // A file none of whose fields is a column, as after a cast, is named no more.
+        let is_live = |id: &i32| ids.contains(id) || is_lineage_field(*id);
+        Ok(Edit::Replace(fragment.with_files_kept(|file| {
+            file.fields.is_empty() || file.fields.iter().any(is_live)
+        })))
     })?;
     set_schema(&mut draft, base, schema)?;
     let message = pb::Manifest {
@@ -64,7 +69,7 @@ pub(super) fn merge(base: &Manifest, fragments: &[Fragment], schema: &NewSchema)
         ..Default::default()
     };
     set_map(&mut draft.raw, field::SCHEMA_METADATA, &message)?;
-    draft.index_section = indices::keep_columns(base.index_section.as_ref(), &schema.field_ids()?)?;
+    draft.index_section = indices::keep_columns(base.index_section.as_ref(), &ids)?;
     Ok(draft)
 }
 
@@ -139,7 +144,7 @@ pub(super) fn replace_data(base: &Manifest, replacements: &[(u64, DataFile)], re
         mixed |= check_files(
             &fragment,
             &format!("fragment {id}"),
-            base.data_storage_version()?,
+            storage_version(base)?,
             base.base_paths(),
         )?;
         if let Some(row_ids) = &row_ids {

@@ -6,6 +6,7 @@ use esker_proto::lance::table as pb;
 use super::bases::{set_bases, with_new_bases};
 use super::draft::{config_of, set_config, set_data_format, set_map, Draft};
 use super::fragments::{check_new_fragments, push_fragments, with_row_ids};
+use super::repair::storage_version;
 use super::CommitParams;
 use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
@@ -34,7 +35,7 @@ pub(super) fn overwrite(base: Option<&Manifest>, operation: Operation, params: &
     let bases = with_new_bases(base.map_or(&[], Manifest::base_paths), initial_bases)?;
     let version = match (params.data_storage_version, base) {
         (Some(asked), _) => asked,
-        (None, Some(base)) => base.data_storage_version()?,
+        (None, Some(base)) => storage_version(base)?,
         (None, None) => match new.iter().flat_map(Fragment::files).next() {
             Some(file) => file.version()?,
             None => FileVersion::V2_0,

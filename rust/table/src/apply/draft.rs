@@ -7,6 +7,7 @@ use esker_file::version::FileVersion;
 use esker_proto::lance::table as pb;
 use prost::Message;
 
+use super::repair::storage_version;
 use super::{field_ids, CommitParams};
 use crate::error::{Result, TableError};
 use crate::flags;
@@ -43,8 +44,9 @@ impl Draft {
         // Before the list is cloned, which takes along what was found out about it.
         let max_fragment_id = base.max_fragment_id()?;
         let mut raw = base.raw.clone();
-        if raw.get(field::DATA_FORMAT).is_none() {
-            set_data_format(&mut raw, base.data_storage_version()?);
+        let version = storage_version(base)?;
+        if raw.get(field::DATA_FORMAT).is_none() || version != base.data_storage_version()? {
+            set_data_format(&mut raw, version);
         }
         Ok(Self {
             raw,
@@ -166,7 +168,7 @@ pub(super) fn set_config(raw: &mut RawMessage, config: BTreeMap<String, String>)
 
 /// Refuses another file version than the table's: only an overwrite changes it.
 pub(super) fn check_storage_version(base: &Manifest, params: &CommitParams) -> Result<()> {
-    let version = base.data_storage_version()?;
+    let version = storage_version(base)?;
     match params.data_storage_version.filter(|asked| *asked != version) {
         None => Ok(()),
         Some(asked) => Err(TableError::invalid(format!(
@@ -186,16 +188,17 @@ pub(super) fn check_changeable(base: &Manifest) -> Result<()> {
         None if base.num_fragments() > 0 => {
             refused("a release of Lance before 0.8 wrote it, whose row counts may be wrong")
         }
-        Some(("lance", version)) if base.has_indices() && is_older_than_0_8_15(version) => refused(
+        Some(("lance", version)) if base.has_indices() && is_older_than(version, [0, 8, 15]) => refused(
             "a release of Lance before 0.8.15 wrote its indices, which may claim fragments that they do not cover",
         ),
         _ => Ok(()),
     }
 }
 
-pub(super) fn is_older_than_0_8_15(version: &str) -> bool {
+/// Whether a release of Lance is older than another one.
+pub(super) fn is_older_than(version: &str, other: [u64; 3]) -> bool {
     let core = version.split(['-', '+']).next().unwrap_or_default();
     let numbers = core.split('.').map(str::parse).collect::<Result<Vec<u64>, _>>();
     // An unparsable release may be of any age.
-    numbers.map_or(true, |numbers| numbers.as_slice() < [0, 8, 15].as_slice())
+    numbers.map_or(true, |numbers| numbers.as_slice() < other.as_slice())
 }

@@ -8,6 +8,7 @@ use super::draft::Draft;
 use super::field_ids::highest;
 use super::fragments::{check_files, check_present, next_id};
 use super::indices;
+use super::repair::storage_version;
 use crate::carry::{CarriedRewrite, Reuse};
 use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
@@ -20,7 +21,7 @@ use crate::operation::{Rewrite, RewriteGroup};
 pub(super) fn rewrite(base: &Manifest, carried: &CarriedRewrite) -> Result<Draft> {
     let CarriedRewrite { rewrite, reuse } = carried;
     let mut draft = Draft::of(base)?;
-    let version = base.data_storage_version()?;
+    let version = storage_version(base)?;
     let mut old = HashMap::new();
     for fragment in rewrite.groups.iter().flat_map(|group| &group.old_fragments) {
         if old.insert(fragment.id(), fragment.deletion_file()).is_some() {

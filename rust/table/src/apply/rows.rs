@@ -12,6 +12,7 @@ use super::fragments::{
     without_dropped_columns, without_row_ids,
 };
 use super::indices;
+use super::repair::storage_version;
 use crate::error::{Result, TableError};
 use crate::fragment::{Fragment, TAKEN_OVER};
 use crate::fragment_list::Edit;
@@ -22,7 +23,7 @@ pub(super) fn append(base: &Manifest, new: Vec<Fragment>, read_version: u64) -> 
     let mut draft = Draft::of(base)?;
     let new = without_dropped_columns(new, base, read_version);
     let new = with_row_ids(draft.row_ids.as_mut(), &new)?;
-    draft.mixed_files |= check_new_fragments(&new, base.data_storage_version()?, &field_ids(base), base.base_paths())?;
+    draft.mixed_files |= check_new_fragments(&new, storage_version(base)?, &field_ids(base), base.base_paths())?;
     draft.max_fragment_id = push_fragments(&mut draft.fragments, &new, draft.max_fragment_id)?;
     Ok(draft)
 }
@@ -55,7 +56,7 @@ pub(super) fn update(base: &Manifest, update: Update, read_version: u64) -> Resu
             "an Update that absorbs a write-ahead log is not supported",
         ));
     }
-    let version = base.data_storage_version()?;
+    let version = storage_version(base)?;
     let mut draft = Draft::of(base)?;
     let new = without_dropped_columns(update.new_fragments, base, read_version);
     let new = match &mut draft.row_ids {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use esker_file::schema::{Field, Schema};
 use prost::Message;
 
-use super::draft::{is_older_than_0_8_15, timestamp};
+use super::draft::{is_older_than, timestamp};
 use super::*;
 use crate::flags;
 use crate::fragment::{DataFile, Fragment};
@@ -347,7 +347,7 @@ fn test_tables_of_releases_with_known_bugs_are_not_appended_to() {
         ("14.0.2", false),
         ("x", true),
     ] {
-        assert_eq!(is_older_than_0_8_15(version), older, "{version}");
+        assert_eq!(is_older_than(version, [0, 8, 15]), older, "{version}");
     }
 }
 

@@ -6,7 +6,9 @@ use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
 use crate::manifest::Manifest;
 use crate::read::{live_rows, TableFiles};
-use crate::row_ids::{LineageParts, RowIdSequence, RowLineage, RowVersions};
+use crate::row_ids::{
+    LineageColumn, LineageField, LineageParts, RowIdSequence, RowLineage, RowVersions, Sequences, Spilling,
+};
 
 /// Ids and versions of rows in the order in which they are written.
 #[derive(Debug, Default)]
@@ -14,6 +16,8 @@ pub(super) struct CarriedRows {
     ids: Vec<u64>,
     created: RowVersions,
     updated: RowVersions,
+    /// What the table's config says about long sequences.
+    spilling: Option<Spilling>,
 }
 
 impl CarriedRows {
@@ -22,7 +26,10 @@ impl CarriedRows {
         if !manifest.has_stable_row_ids() {
             return Ok(None);
         }
-        let mut out = Self::default();
+        let mut out = Self {
+            spilling: Spilling::of(manifest.config())?,
+            ..Self::default()
+        };
         for fragment in fragments {
             let (rows, live) = live_rows(files, fragment).await?;
             let wanted = LineageParts {
@@ -44,15 +51,35 @@ impl CarriedRows {
         Ok(Some(out))
     }
 
-    /// The fragment with the ids and versions of its rows, which are those from row `start` of all.
+    fn ids(&self, rows: Range<u64>) -> RowIdSequence {
+        let place = |row: u64| usize::try_from(row).unwrap_or(usize::MAX).min(self.ids.len());
+        let ids = self.ids.get(place(rows.start)..place(rows.end)).unwrap_or_default();
+        RowIdSequence::from_ids(ids)
+    }
+
+    /// The sequences that a file of these rows of all holds as columns, as they are too long for the manifest.
+    pub fn columns(&self, rows: Range<u64>) -> Vec<LineageColumn> {
+        let Some(spilling) = self.spilling else {
+            return Vec::new();
+        };
+        spilling.columns(Sequences {
+            ids: &self.ids(rows.clone()),
+            created: &self.created.slice(rows.clone()),
+            updated: Some(&self.updated.slice(rows)),
+        })
+    }
+
+    /// The fragment with the ids and versions of its rows, which are those from row `start` of all. Those that its file holds are not
+    /// repeated.
     pub fn stamp(&self, fragment: Fragment, start: u64) -> Fragment {
         let end = start.saturating_add(fragment.physical_rows().unwrap_or(0));
-        let place = |row: u64| usize::try_from(row).unwrap_or(usize::MAX).min(self.ids.len());
-        let ids = self.ids.get(place(start)..place(end)).unwrap_or_default();
-        fragment
-            .with_row_ids(&RowIdSequence::from_ids(ids))
+        let fragment = fragment
+            .with_row_ids(&self.ids(start..end))
             .with_created_versions(&self.created.slice(start..end))
-            .with_updated_versions(&self.updated.slice(start..end))
+            .with_updated_versions(&self.updated.slice(start..end));
+        let held: Vec<i32> = fragment.files().iter().flat_map(|file| file.fields.clone()).collect();
+        let spilled = LineageField::ALL.into_iter().filter(|field| held.contains(&field.id()));
+        spilled.fold(fragment, Fragment::with_spilled)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use esker_file::column_writer::{ColumnPart, PageCounts};
+use esker_file::column_writer::{ColumnPart, PageCounts, ValuesMemory};
 use esker_file::ColumnWriter;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use tokio::sync::Semaphore;
@@ -14,22 +14,29 @@ use super::planner::{Planner, Sources};
 use super::request::RewriteRequest;
 use super::units::{Output, Piece};
 use crate::error::{Result, TableError};
+use crate::row_ids::LineageColumn;
 use crate::write::{data_file, StagedFragment};
 
-/// The least number of units that are read at the same time from a store behind a network.
-const FAR_UNITS: usize = 16;
-
-/// Writes the rows of one file. On an error, nothing of it stays behind.
+/// Writes the rows of one file, and their lineage in columns after their own. On an error, nothing of it stays behind.
 pub(super) async fn write_file(
     sources: &Arc<Sources>,
     request: &RewriteRequest,
     cut: &FileCut,
     base_id: Option<u32>,
+    lineage: &[LineageColumn],
 ) -> Result<(StagedFragment, PageCounts)> {
     let file = data_file(&format!("{}.lance", Uuid::new_v4().simple()), base_id);
     let store = sources.files.store();
-    let mut out = ColumnWriter::create(store, &file.location(), &sources.schema, request.options()).await?;
-    if let Err(error) = fill(sources, request, cut, &mut out).await {
+    let mut schema = sources.schema.clone();
+    schema
+        .fields
+        .extend(lineage.iter().map(|column| column.schema_field(column.field.id())));
+    let mut out = ColumnWriter::create(store, &file.location(), &schema, request.options()).await?;
+    let mut filled = fill(sources, request, cut, &mut out).await;
+    if filled.is_ok() {
+        filled = add_lineage(sources.parts.len(), lineage, &mut out).await;
+    }
+    if let Err(error) = filled {
         // The first error is reported; files that cannot be removed become orphans, which clean-up removes.
         let _ = out.abort().await;
         return Err(error);
@@ -38,8 +45,17 @@ pub(super) async fn write_file(
     Ok((StagedFragment::of(file, summary), pages))
 }
 
+async fn add_lineage(first: usize, lineage: &[LineageColumn], out: &mut ColumnWriter) -> Result<()> {
+    for (part, column) in (first..).zip(lineage) {
+        out.write(part, &column.values, ValuesMemory::Own).await?;
+        out.end(part).await?;
+    }
+    Ok(())
+}
+
 async fn fill(sources: &Arc<Sources>, request: &RewriteRequest, cut: &FileCut, out: &mut ColumnWriter) -> Result<()> {
-    let at_once = columns_at_once(request, cut, sources.parts.len());
+    let is_far = sources.files.store().is_far();
+    let at_once = columns_at_once(request, cut, sources.parts.len(), is_far);
     for group in column_groups(&sources.parts, at_once) {
         let mut pieces = pieces(sources, request, group.clone(), cut.slices.clone());
         while let Some(piece) = pieces.try_next().await? {
@@ -47,13 +63,15 @@ async fn fill(sources: &Arc<Sources>, request: &RewriteRequest, cut: &FileCut, o
             match piece {
                 Piece::Page(part, page) => out.copy(part, page).await?,
                 Piece::Blobs(part, located, source) => out.carry(part, &located, source.as_ref()).await?,
-                Piece::Batch(batch, outputs) => {
-                    for (column, output) in batch.columns().iter().zip(outputs.iter()) {
+                Piece::Batch(batch, outputs, ranges) => {
+                    let (_, columns, _) = batch.into_parts();
+                    for (column, output) in columns.iter().zip(outputs.iter()) {
+                        let memory = ranges.memory_of(column);
                         match output {
-                            Output::Part(part) => out.write(*part, column).await?,
+                            Output::Part(part) => out.write(*part, column, memory).await?,
                             Output::Field(parts) => {
                                 for part in parts {
-                                    out.write_of(*part, column).await?;
+                                    out.write_of(*part, column, memory).await?;
                                 }
                             }
                         }
@@ -83,13 +101,21 @@ pub(super) fn pieces(
     let units = units
         .map_ok(|units| stream::iter(units.into_iter().map(Ok)))
         .try_flatten();
-    let ahead = readahead(sources, request);
+    let ahead = request.units_ahead(sources.files.store().is_far());
     // A page of another writer may be much larger than a unit: then fewer are read ahead.
     let unit_bytes = request.unit_bytes();
     let most = kibibytes(unit_bytes.saturating_mul(ahead as u64));
     let room = Arc::new(Semaphore::new(most as usize));
+    // Whole pages may have less room than that.
+    let pages = request.pace.copied_bytes.map_or(most, kibibytes).min(most);
     let admitted = units.and_then(move |unit| {
-        let (room, taken) = (room.clone(), kibibytes(unit.bytes(unit_bytes)).min(most));
+        let taken = kibibytes(unit.bytes(unit_bytes));
+        let taken = if unit.is_page() {
+            scaled(taken, most, pages)
+        } else {
+            taken
+        };
+        let (room, taken) = (room.clone(), taken.min(most));
         async move {
             let permit = room.acquire_many_owned(taken).await;
             let permit =
@@ -111,22 +137,21 @@ fn kibibytes(bytes: u64) -> u32 {
     u32::try_from(bytes / 1024).unwrap_or(u32::MAX >> 4).max(1)
 }
 
-fn readahead(sources: &Sources, request: &RewriteRequest) -> usize {
-    let threads = std::thread::available_parallelism().map_or(2, |threads| threads.get());
-    let least = if sources.files.store().is_far() { FAR_UNITS } else { 2 };
-    let within = usize::try_from(request.memory_limit / 4 / request.unit_bytes()).unwrap_or(usize::MAX);
-    (threads + 1).max(least).min(within).max(1)
+/// `part` as a share of `of`, as the same share of `whole`.
+fn scaled(part: u32, whole: u32, of: u32) -> u32 {
+    let share = u64::from(part) * u64::from(whole) / u64::from(of.max(1));
+    u32::try_from(share).unwrap_or(u32::MAX)
 }
 
 /// So many columns fill pages at the same time within the memory for that.
-fn columns_at_once(request: &RewriteRequest, cut: &FileCut, columns: usize) -> usize {
+fn columns_at_once(request: &RewriteRequest, cut: &FileCut, columns: usize, is_far: bool) -> usize {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // It is an estimate.
     let file_bytes = cut.bytes as u64;
     let average = file_bytes / (columns as u64).max(1);
     // Columns differ, and values take more than their pages.
     let likely = average.saturating_mul(4).max(cut.rows.saturating_mul(8)).max(1);
     let per_column = request.page_bytes().min(likely);
-    usize::try_from(request.waiting_bytes() / per_column)
+    usize::try_from(request.together_bytes(is_far) / per_column)
         .unwrap_or(usize::MAX)
         .max(1)
 }

@@ -22,5 +22,5 @@ mod segments;
 mod units;
 
 pub use outcome::RewriteOutcome;
-pub use request::{CopyMode, RewriteRequest};
+pub use request::{CopyMode, Pace, RewriteRequest};
 pub use rewrite::rewrite_fragments;

@@ -20,8 +20,8 @@ use crate::read::{clip, groups, live, FragmentProjection, FragmentReader, Projec
 /// Rows of descriptions of blobs that are read at a time.
 const BLOB_ROWS: u64 = 64 * 1024;
 
-/// The most rows of a unit.
-const UNIT_ROWS: u64 = 1 << 20;
+/// The most rows of a unit, whatever is asked for.
+pub(super) const UNIT_ROWS: u64 = 1 << 20;
 
 /// The bytes of a full page of values, as all writers make them.
 const PAGE_OF_VALUES: u64 = 8 * 1024 * 1024;
@@ -41,6 +41,8 @@ pub(super) struct Sources {
     pub version: FileVersion,
     pub copy: CopyMode,
     pub unit_bytes: u64,
+    /// The most rows of a unit.
+    pub unit_rows: u64,
     pub page_bytes: u64,
 }
 
@@ -201,7 +203,7 @@ impl Sources {
         rows: Vec<Range<u64>>,
         bytes_per_row: u64,
     ) -> Vec<Unit> {
-        let size = (self.unit_bytes / bytes_per_row.max(1)).clamp(1, UNIT_ROWS);
+        let size = (self.unit_bytes / bytes_per_row.max(1)).clamp(1, self.unit_rows.max(1));
         let units = groups(rows, size).map(|rows| Unit::Rows {
             columns: columns.clone(),
             outputs: outputs.clone(),

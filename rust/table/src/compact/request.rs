@@ -13,13 +13,22 @@ use crate::write::{page_bytes, WriteRequest};
 /// A part of the memory that one unit of reading may take, and the bounds of that.
 const UNIT_SHARE: u64 = 32;
 const LEAST_UNIT: u64 = 1024 * 1024;
-const MOST_UNIT: u64 = 4 * 1024 * 1024;
+const MOST_UNIT: u64 = 2 * 1024 * 1024;
+
+/// The least that is read at a time, whatever is asked for.
+const LEAST_READ: u64 = 64 * 1024;
+
+/// The least number of units that are read at the same time from a store behind a network.
+const FAR_UNITS: usize = 16;
 
 /// A part of the memory for the metadata of old files, which need not be read again then.
 const METADATA_SHARE: u64 = 8;
 
 /// A part of the memory for values that wait to fill a page; the rest is for what is read ahead and for pages that are encoded.
 const WAITING_SHARE: u64 = 4;
+
+/// As many full pages fill up side by side at most: columns are written one after the other, but those of little that are read together.
+const PAGES_TOGETHER: u64 = 1;
 
 /// Whether pages are copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,6 +38,17 @@ pub enum CopyMode {
     Allow,
     /// All rows are encoded anew.
     Never,
+}
+
+/// How much of a rewrite is done at a time; what is not given goes by the memory and the processors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pace {
+    /// Pages that are encoded at a time, and units that are read ahead.
+    pub threads: Option<usize>,
+    /// Bytes of rows that are read ahead.
+    pub ahead_bytes: Option<u64>,
+    /// Bytes of whole pages that are read ahead, to be copied.
+    pub copied_bytes: Option<u64>,
 }
 
 /// How fragments are rewritten.
@@ -50,6 +70,10 @@ pub struct RewriteRequest {
     pub memory_limit: u64,
     /// The size of a full page; by default as the memory allows.
     pub page_bytes: Option<u64>,
+    /// The most rows that are read at once.
+    pub batch_rows: Option<u64>,
+    /// How much is done at a time, where that is not left to us.
+    pub pace: Pace,
     /// The base paths that new files go to in turn; `None` is the table's own root, as is an empty list.
     pub target_bases: Vec<Option<u32>>,
     /// Whether pages are copied.
@@ -87,6 +111,16 @@ impl RewriteRequest {
         (self.memory_limit / WAITING_SHARE).max(1)
     }
 
+    /// The bytes of values of columns that are written side by side. Behind a network as many as the memory allows: what lies together in a
+    /// file is one request there.
+    pub(super) fn together_bytes(&self, is_far: bool) -> u64 {
+        let most = self.waiting_bytes();
+        if is_far {
+            return most;
+        }
+        most.min(self.page_bytes().saturating_mul(PAGES_TOGETHER))
+    }
+
     /// The most bytes of metadata of old files that are kept.
     pub(super) fn metadata_bytes(&self) -> u64 {
         self.memory_limit / METADATA_SHARE
@@ -101,7 +135,30 @@ impl RewriteRequest {
 
     /// The size of a unit of reading.
     pub(super) fn unit_bytes(&self) -> u64 {
-        (self.memory_limit / UNIT_SHARE).clamp(LEAST_UNIT, MOST_UNIT)
+        let unit = (self.memory_limit / UNIT_SHARE).clamp(LEAST_UNIT, MOST_UNIT);
+        self.pace
+            .ahead_bytes
+            .map_or(unit, |most| unit.min(most).max(LEAST_READ))
+    }
+
+    /// Units that are read ahead.
+    pub(super) fn units_ahead(&self, is_far: bool) -> usize {
+        let threads = self.pace.threads.unwrap_or(WriteOptions::default().threads);
+        let least = if is_far && self.pace.threads.is_none() {
+            FAR_UNITS
+        } else {
+            2
+        };
+        let bytes = self.memory_limit / 4;
+        let bytes = self.pace.ahead_bytes.map_or(bytes, |most| bytes.min(most));
+        let within = usize::try_from(bytes / self.unit_bytes()).unwrap_or(usize::MAX);
+        threads.saturating_add(1).max(least).min(within).max(1)
+    }
+
+    /// Pages that are encoded at a time, beside what reads and decodes.
+    fn encoded_at_once(&self) -> usize {
+        let processors = WriteOptions::default().threads;
+        self.pace.threads.unwrap_or(processors.saturating_sub(1)).max(1)
     }
 
     /// The base path of the file number `turn`.
@@ -118,6 +175,7 @@ impl RewriteRequest {
             page_bytes: self.page_bytes(),
             memory_limit: self.waiting_bytes(),
             external_blobs: ExternalBlobs::Reference,
+            threads: self.encoded_at_once(),
             ..WriteOptions::default()
         }
     }

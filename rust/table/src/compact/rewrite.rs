@@ -11,7 +11,7 @@ use super::carried::CarriedRows;
 use super::columns::write_file;
 use super::cut::{Cutter, Slice, SourceSize};
 use super::outcome::RewriteOutcome;
-use super::planner::Sources;
+use super::planner::{Sources, UNIT_ROWS};
 use super::request::RewriteRequest;
 use super::rows::write_rows;
 use crate::error::Result;
@@ -50,6 +50,7 @@ pub async fn rewrite_fragments(
         version: request.version,
         copy: request.copy,
         unit_bytes: request.unit_bytes(),
+        unit_rows: request.batch_rows.unwrap_or(UNIT_ROWS).min(UNIT_ROWS),
         page_bytes: request.page_bytes(),
     });
     let (staged, pages) = if request.version == FileVersion::V0_1 {
@@ -61,7 +62,7 @@ pub async fn rewrite_fragments(
         let staged = write_rows(&sources, manifest, request, slices.collect()).await?;
         (staged, PageCounts::default())
     } else {
-        write_files(&sources, request, sizes).await?
+        write_files(&sources, request, sizes, carried.as_ref()).await?
     };
     Ok(outcome(staged, pages, carried.as_ref()))
 }
@@ -95,11 +96,16 @@ async fn write_files(
     sources: &Arc<Sources>,
     request: &RewriteRequest,
     sizes: Vec<SourceSize>,
+    carried: Option<&CarriedRows>,
 ) -> Result<(Vec<StagedFragment>, PageCounts)> {
     let mut cutter = Cutter::new(sizes, request.max_rows_per_file, request.max_bytes_per_file);
     let (mut staged, mut total) = (Vec::new(), PageCounts::default());
+    let mut start = 0_u64;
     while let Some(cut) = cutter.next_file() {
-        match write_file(sources, request, &cut, request.base(staged.len())).await {
+        let rows = start..start.saturating_add(cut.rows);
+        start = rows.end;
+        let lineage = carried.map(|carried| carried.columns(rows)).unwrap_or_default();
+        match write_file(sources, request, &cut, request.base(staged.len()), &lineage).await {
             Ok((file, pages)) => {
                 let written = file.fragment.files().iter().filter_map(|file| file.file_size_bytes);
                 cutter.learn(&cut, written.sum());

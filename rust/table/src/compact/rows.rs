@@ -31,7 +31,7 @@ pub(super) async fn write_rows(
     let reading: tokio::task::JoinHandle<Result<()>> = tokio::spawn(async move {
         while let Some(piece) = pieces.try_next().await? {
             stopping.check_stop()?;
-            let Piece::Batch(batch, _) = piece else { continue };
+            let Piece::Batch(batch, _, _) = piece else { continue };
             if tokio::task::block_in_place(|| sender.send(batch).is_err()) {
                 // The writer failed, and has the error.
                 return Ok(());

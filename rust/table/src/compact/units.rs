@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::DataType;
+use esker_file::column_writer::ValuesMemory;
 use esker_file::raw_page::RawPage;
 use esker_file::FileReader;
 
@@ -43,10 +45,40 @@ pub(super) enum Unit {
     },
 }
 
+/// What rows were read at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ranges {
+    One,
+    Several,
+    /// Rows of files before version 2.1, whose values may be handed out as they lie.
+    Raw,
+}
+
+impl Ranges {
+    /// Whose memory a column is in that was read so: one range of values that lie by themselves in the file is a part of the read.
+    pub fn memory_of(self, column: &ArrayRef) -> ValuesMemory {
+        fn lies_apart(data_type: &DataType) -> bool {
+            match data_type {
+                DataType::FixedSizeBinary(_) | DataType::FixedSizeList(_, _) => true,
+                DataType::Struct(fields) => fields.iter().any(|field| lies_apart(field.data_type())),
+                DataType::List(field) | DataType::LargeList(field) | DataType::Map(field, _) => {
+                    lies_apart(field.data_type())
+                }
+                _ => false,
+            }
+        }
+        match self {
+            Ranges::Several => ValuesMemory::Own,
+            Ranges::One if !lies_apart(column.data_type()) => ValuesMemory::Own,
+            Ranges::One | Ranges::Raw => ValuesMemory::Shared,
+        }
+    }
+}
+
 /// What was read.
 pub(super) enum Piece {
     Page(usize, RawPage),
-    Batch(RecordBatch, Arc<[Output]>),
+    Batch(RecordBatch, Arc<[Output]>, Ranges),
     /// The places of blobs, and the file that they count from.
     Blobs(usize, ArrayRef, Option<FileReader>),
 }
@@ -60,6 +92,11 @@ impl Unit {
         }
     }
 
+    /// Whether it is a page as it is.
+    pub fn is_page(&self) -> bool {
+        matches!(self, Unit::Page { .. })
+    }
+
     pub async fn read(self) -> Result<Piece> {
         match self {
             Unit::Page {
@@ -69,7 +106,14 @@ impl Unit {
                 page,
                 ..
             } => Ok(Piece::Page(part, reader.read_page(column, page).await?)),
-            Unit::Rows { columns, outputs, rows } => Ok(Piece::Batch(columns.read(&rows).await?, outputs)),
+            Unit::Rows { columns, outputs, rows } => {
+                let ranges = match rows.len() {
+                    _ if !columns.is_decoded() => Ranges::Raw,
+                    0 | 1 => Ranges::One,
+                    _ => Ranges::Several,
+                };
+                Ok(Piece::Batch(columns.read(&rows).await?, outputs, ranges))
+            }
             Unit::Blobs { part, columns, rows } => {
                 let batch = columns.read(&rows).await?;
                 let located = batch.columns().first().cloned();

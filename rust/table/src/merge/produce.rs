@@ -140,7 +140,13 @@ impl Producer {
     }
 
     /// Produces all rows. Runs on a blocking thread of the runtime.
-    pub fn run(mut self, out: &SyncSender<RecordBatch>) -> Result<Produced> {
+    ///
+    /// Inserted rows go to `inserts`, or after the updated ones if there is none.
+    pub fn run(
+        mut self,
+        updates: SyncSender<RecordBatch>,
+        inserts: Option<SyncSender<RecordBatch>>,
+    ) -> Result<Produced> {
         let handle = Handle::current();
         let limit = (self.request.memory_limit / 4).max(1);
         let mut produced = Produced {
@@ -158,13 +164,23 @@ impl Producer {
         for part in 0..source.len() {
             let (pairs, rest) = self.part(&handle, &source, target.as_ref(), part, &mut produced)?;
             unmatched.push(rest);
-            if self.request.clauses.updates() && !self.update(&handle, &source, part, &pairs, &mut produced, out)? {
+            if self.request.clauses.updates()
+                && !self.update(&handle, &source, part, &pairs, &mut produced, &updates)?
+            {
                 return Ok(produced);
             }
         }
         drop(target);
+        // Whoever reads the updates to their end before the inserts sees it here.
+        let out = match inserts {
+            Some(inserts) => {
+                drop(updates);
+                inserts
+            }
+            None => updates,
+        };
         for (part, rows) in unmatched.iter().enumerate().filter(|_| self.request.clauses.insert) {
-            if !self.insert(&source, part, rows, &mut produced, out)? {
+            if !self.insert(&source, part, rows, &mut produced, &out)? {
                 break;
             }
         }

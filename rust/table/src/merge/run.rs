@@ -17,7 +17,7 @@ use crate::fragment::{DataFile, Fragment};
 use crate::manifest::Manifest;
 use crate::operation::{Update, UpdateMode};
 use crate::read::TableFiles;
-use crate::row_ids::RowIdSequence;
+use crate::row_ids::{RowIdSequence, Spilling};
 use crate::write::{write_fragments, WriteRequest};
 use esker_merge::MergeSource;
 
@@ -52,13 +52,32 @@ pub async fn merge(
     let filter = key_filter(&schema, request)?;
     let producer = Producer::new(files, manifest, &schema, source, request, filter)?;
     let write = write_request(manifest, schema, request)?;
+    let spilling = Spilling::of(manifest.config())?;
+    let rows = |receiver| {
+        let schema = producer.schema().clone();
+        Box::new(Rows { schema, receiver })
+    };
     let (sender, receiver) = sync_channel(1);
-    let reader = Box::new(Rows {
-        schema: producer.schema().clone(),
-        receiver,
-    });
-    let producing = tokio::task::spawn_blocking(move || producer.run(&sender));
-    let written = write_fragments(files.store(), reader, &write).await;
+    let updated = rows(receiver);
+    // Where lineage is spilled, rows whose ids the commit decides lie in files apart from those that keep theirs.
+    let (inserts, inserted) = match spilling {
+        Some(_) => {
+            let (sender, receiver) = sync_channel(1);
+            (Some(sender), Some(rows(receiver)))
+        }
+        None => (None, None),
+    };
+    let producing = tokio::task::spawn_blocking(move || producer.run(sender, inserts));
+    let mut written = write_fragments(files.store(), updated, &write).await;
+    if let (Ok(first), Some(inserted)) = (&mut written, inserted) {
+        match write_fragments(files.store(), inserted, &write).await {
+            Ok(more) => first.extend(more),
+            Err(error) => {
+                discard(files, &paths_of(first)).await;
+                written = Err(error);
+            }
+        }
+    }
     let produced = producing
         .await
         .map_err(|e| TableError::task_failed("merge", &e))
@@ -71,7 +90,7 @@ pub async fn merge(
         }
         (Err(error), _) => return Err(error),
     };
-    outcome(files, manifest, new_fragments, produced).await
+    outcome(files, manifest, new_fragments, produced, spilling).await
 }
 
 /// The rows of a source that match rows of a table, with the addresses of those as `_rowaddr`. Held in memory; nothing is written.
@@ -86,7 +105,7 @@ pub async fn changed_rows(
     let producer = Producer::new(files, manifest, &schema, source, request, None)?.for_changes(&schema)?;
     let schema = producer.schema().clone();
     let (sender, receiver) = sync_channel(1);
-    let producing = tokio::task::spawn_blocking(move || producer.run(&sender));
+    let producing = tokio::task::spawn_blocking(move || producer.run(sender, None));
     let taken = tokio::task::spawn_blocking(move || receiver.into_iter().collect());
     producing.await.map_err(|e| TableError::task_failed("merge", &e))??;
     Ok((schema, taken.await.map_err(|e| TableError::task_failed("merge", &e))?))
@@ -97,8 +116,10 @@ async fn outcome(
     manifest: &Manifest,
     new_fragments: Vec<Fragment>,
     produced: Produced,
+    spilling: Option<Spilling>,
 ) -> Result<MergeOutcome> {
     let mut paths = paths_of(&new_fragments);
+    let mut new_fragments = with_kept_ids(new_fragments, &produced.kept_ids);
     let staged = match produced.gone.stage(files, manifest).await {
         Ok(staged) => staged,
         Err(error) => {
@@ -108,6 +129,20 @@ async fn outcome(
     };
     let deletions = staged.updated.iter();
     paths.extend(deletions.filter_map(|fragment| Some(fragment.deletion_file()?.location(fragment.id()))));
+    if let Some(spilling) = spilling {
+        let touched = staged.updated.iter().map(Fragment::id);
+        let from = touched.chain(staged.removed.iter().copied()).collect();
+        match spilling.moved(files.store(), manifest, &from, new_fragments).await {
+            Ok(spilled) => {
+                new_fragments = spilled.fragments;
+                paths.extend(spilled.files);
+            }
+            Err(error) => {
+                discard(files, &paths).await;
+                return Err(error);
+            }
+        }
+    }
     let sizes = new_fragments.iter().flat_map(Fragment::files);
     Ok(MergeOutcome {
         bytes_written: sizes.filter_map(|file| file.file_size_bytes).sum(),
@@ -119,7 +154,7 @@ async fn outcome(
         update: Update {
             removed_fragment_ids: staged.removed,
             updated_fragments: staged.updated,
-            new_fragments: with_kept_ids(new_fragments, &produced.kept_ids),
+            new_fragments,
             fields_for_preserving_frag_bitmap: manifest
                 .schema_fields()
                 .iter()

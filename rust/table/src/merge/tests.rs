@@ -174,7 +174,7 @@ proptest! {
     fn test_a_source_reads_as_it_was_written_in_memory_and_on_disk(batches in batches(), limit in 0u64..2000, part in 1u64..3000) {
         let schema = batch(&[]).schema();
         let stream = batches.iter().map(|rows| Ok(batch(rows))).collect::<Vec<_>>();
-        let source = MergeSource::read(Box::new(RecordBatchIterator::new(stream, schema)), limit, u64::MAX).unwrap();
+        let source = MergeSource::read(Box::new(RecordBatchIterator::new(stream, schema)), limit, &esker_merge::DiskQuota::default()).unwrap();
         let expected: Vec<_> = batches.concat();
         for _ in 0..2 {
             let found: Vec<_> = source.batches().flat_map(|batch| rows_of(&batch.unwrap())).collect();

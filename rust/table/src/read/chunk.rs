@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
 use esker_expr::Predicate;
+use esker_file::Decoding;
 
 use super::fragment_reader::FragmentProjection;
 use super::rows::{count, select};
@@ -48,6 +49,8 @@ pub(super) struct ChunkSource {
     pub(super) other_columns: FragmentProjection,
     /// An estimate of the bytes per row of blobs outside of the fragment's own files.
     pub(super) blob_bytes_per_row: u64,
+    /// Where columns are decoded: in the chunk's own task, where there are chunks enough.
+    pub(super) decoding: Decoding,
 }
 
 /// Reads one chunk.
@@ -57,7 +60,7 @@ pub(super) async fn read_chunk(
     rows: Vec<Range<u64>>,
 ) -> Result<Vec<RecordBatch>> {
     let Some(filter) = &plan.filter else {
-        let others = source.other_columns.read(&rows).await?;
+        let others = source.other_columns.read_by(&rows, source.decoding).await?;
         return split(plan, combine(plan, source, &rows, None, &others)?);
     };
     let (tested, mask) = test(plan, source, filter, &rows).await?;
@@ -88,7 +91,7 @@ async fn test(
     let columns = source.filter_columns.as_ref();
     let columns =
         columns.ok_or_else(|| TableError::invalid("expected the filter's columns to be planned, found none"))?;
-    let mut tested = columns.read(rows).await?;
+    let mut tested = columns.read_by(rows, source.decoding).await?;
     if !plan.filter_system.is_empty() {
         let mut fields: Vec<_> = tested.schema_ref().fields().iter().cloned().collect();
         let mut arrays = tested.columns().to_vec();
@@ -114,9 +117,9 @@ async fn read_kept(
         .saturating_mul(others.num_columns())
         .saturating_mul(RUN_COST);
     if cost < saved || kept == rows {
-        return others.read(kept).await;
+        return others.read_by(kept, source.decoding).await;
     }
-    keep(&source.other_columns.read(rows).await?, mask)
+    keep(&others.read_by(rows, source.decoding).await?, mask)
 }
 
 fn keep(batch: &RecordBatch, mask: &BooleanArray) -> Result<RecordBatch> {

@@ -1,79 +1,53 @@
-//! A cache of open data files and deletion vectors. A data file never changes once it has its name, so an open one stays valid.
+//! The open data files and deletion vectors of a table, kept in a session. Neither file changes once it has its name.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use esker_file::FileReader;
+use esker_file::cache::{Owner, ReadCache, Slot};
+use esker_file::{FileReader, FileVersion};
 use esker_store::store::StoreRef;
 
+use super::session::Session;
 use crate::deletion::DeletionVector;
 use crate::error::Result;
 use crate::fragment::{DataFile, Fragment};
 
-/// The most open files that are cached; their metadata takes the memory.
-const KEPT_FILES: usize = 512;
-
-/// The most bytes of decoded deletion files that are cached.
-const KEPT_DELETIONS: usize = 64 << 20;
-
-/// A table's store with the data files that were opened in it.
+/// A table's store with the files that were opened in it.
 #[derive(Debug)]
 pub struct TableFiles {
     store: StoreRef,
-    kept: Mutex<Kept>,
-    deletions: Mutex<KeptDeletions>,
-    /// Bytes of metadata that are kept, for a pass that comes to each page once.
-    one_pass: Option<u64>,
-}
-
-/// A cache of decoded deletion files, which never change either.
-#[derive(Debug, Default)]
-struct KeptDeletions {
-    vectors: HashMap<String, Arc<DeletionVector>>,
-    oldest_first: VecDeque<String>,
-    bytes: usize,
-}
-
-impl KeptDeletions {
-    fn insert(&mut self, path: String, vector: &Arc<DeletionVector>) {
-        if self.vectors.insert(path.clone(), vector.clone()).is_none() {
-            self.bytes += vector.memory();
-            self.oldest_first.push_back(path);
-        }
-        while self.bytes > KEPT_DELETIONS {
-            let Some(oldest) = self.oldest_first.pop_front() else {
-                break;
-            };
-            if let Some(vector) = self.vectors.remove(&oldest) {
-                self.bytes = self.bytes.saturating_sub(vector.memory());
-            }
-        }
-    }
-}
-
-#[derive(Debug, Default)]
-struct Kept {
-    readers: HashMap<String, FileReader>,
-    oldest_first: VecDeque<String>,
-    bytes: u64,
+    session: Arc<Session>,
+    /// Owns what no other handle may see.
+    own: Owner,
+    /// Owns what all handles to the place share.
+    shared: Option<Arc<Owner>>,
+    /// What is kept of pages, if it is not the session's: in a pass that comes to each of them once.
+    pages: Option<Arc<ReadCache>>,
 }
 
 impl TableFiles {
-    /// The files of the table at the root of `store`.
+    /// The files of the table at the root of `store`, with a session of their own.
     pub fn new(store: StoreRef) -> Self {
+        TableFiles::within(store, Session::new(None, None), None)
+    }
+
+    /// The same, in a session; they are shared by all handles of the session to the same `place`.
+    pub fn within(store: StoreRef, session: Arc<Session>, place: Option<&str>) -> Self {
         TableFiles {
             store,
-            kept: Mutex::default(),
-            deletions: Mutex::default(),
-            one_pass: None,
+            own: session.metadata().owner(),
+            shared: place.map(|place| session.place(place)),
+            session,
+            pages: None,
         }
     }
 
     /// The same store for a pass that comes to each page once: nothing of the pages is kept, and `bytes` of the files' metadata.
     pub fn for_one_pass(&self, bytes: u64) -> TableFiles {
+        let half = usize::try_from(bytes / 2).unwrap_or(usize::MAX);
+        let session = Session::for_one_pass(half);
         TableFiles {
-            one_pass: Some(bytes),
-            ..TableFiles::new(self.store.clone())
+            pages: Some(ReadCache::for_one_pass(half)),
+            ..TableFiles::within(self.store.clone(), session, None)
         }
     }
 
@@ -82,32 +56,39 @@ impl TableFiles {
         &self.store
     }
 
-    /// Opens a data file, or returns the cached one.
+    /// The session that they are kept in.
+    pub fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    /// The owner of what lies under a base path: which one its number means is a matter of the handle.
+    fn owner(&self, base_id: Option<u32>) -> &Owner {
+        match &self.shared {
+            Some(shared) if base_id.is_none() => shared,
+            _ => &self.own,
+        }
+    }
+
+    /// Opens a data file, or returns the one that is kept.
     pub async fn open(&self, file: &DataFile) -> Result<FileReader> {
         let path = file.location();
-        if let Some(reader) = self.kept.lock().ok().and_then(|kept| kept.readers.get(&path).cloned()) {
-            return Ok(reader);
+        let slot = Slot::File(path.clone(), file.file_size_bytes);
+        let owner = match file.version() {
+            Ok(FileVersion::V0_1) => &self.own,
+            _ => self.owner(file.base_id),
+        };
+        if let Some(reader) = owner.get::<FileReader>(&slot) {
+            // Another handle may have opened it, which counts its own requests.
+            return Ok(match &self.shared {
+                Some(_) => reader.through(&self.store).unwrap_or_else(|| (*reader).clone()),
+                None => (*reader).clone(),
+            });
         }
         let (store, size) = (self.store.clone(), file.file_size_bytes);
-        let reader = match self.one_pass {
-            Some(_) => FileReader::open_for_one_pass(store, &path, size).await?,
-            None => FileReader::open_sized(store, &path, size).await?,
-        };
-        if let Ok(mut kept) = self.kept.lock() {
-            if kept.readers.insert(path.clone(), reader.clone()).is_none() {
-                kept.oldest_first.push_back(path);
-                kept.bytes = kept.bytes.saturating_add(reader.metadata_bytes());
-            }
-            let most = self.one_pass.unwrap_or(u64::MAX);
-            while kept.oldest_first.len() > KEPT_FILES || (kept.bytes > most && kept.oldest_first.len() > 1) {
-                let Some(oldest) = kept.oldest_first.pop_front() else {
-                    break;
-                };
-                if let Some(reader) = kept.readers.remove(&oldest) {
-                    kept.bytes = kept.bytes.saturating_sub(reader.metadata_bytes());
-                }
-            }
-        }
+        let pages = self.pages.as_ref().unwrap_or(self.session.metadata());
+        let reader = FileReader::open_with(store, &path, size, pages).await?;
+        let bytes = usize::try_from(reader.metadata_bytes()).unwrap_or(usize::MAX);
+        owner.put(slot, Arc::new(reader.clone()), bytes);
         Ok(reader)
     }
 
@@ -117,21 +98,15 @@ impl TableFiles {
             return Ok(None);
         };
         let path = file.location(fragment.id());
-        if let Some(vector) = self
-            .deletions
-            .lock()
-            .ok()
-            .and_then(|kept| kept.vectors.get(&path).cloned())
-        {
+        let (owner, slot) = (self.owner(file.base_id), Slot::Deletions(path.clone()));
+        if let Some(vector) = owner.get::<DeletionVector>(&slot) {
             vector.check(file.num_deleted_rows, fragment.physical_rows(), &path)?;
             return Ok(Some(vector));
         }
         let vector = DeletionVector::decode(file.file_type, &self.store.get(&path).await?, &path)?;
         vector.check(file.num_deleted_rows, fragment.physical_rows(), &path)?;
         let vector = Arc::new(vector);
-        if let Ok(mut kept) = self.deletions.lock() {
-            kept.insert(path, &vector);
-        }
+        owner.put(slot, vector.clone(), vector.memory());
         Ok(Some(vector))
     }
 }

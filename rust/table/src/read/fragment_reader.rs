@@ -8,14 +8,16 @@ use arrow_array::{new_null_array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::DataType;
 use esker_expr::{ColumnRange, ColumnRanges};
 use esker_file::schema::Field;
-use esker_file::{FileProjection, FileReader};
+use esker_file::{Decoding, FileProjection, FileReader, FileVersion};
 
+use super::file_columns::FileColumns;
 use super::files::TableFiles;
 use super::projection::Projection;
 use super::rows::count;
+use super::zone_maps::zone_map;
 use crate::deletion::DeletionVector;
 use crate::error::{Result, TableError};
-use crate::fragment::{DataFile, Fragment};
+use crate::fragment::Fragment;
 use crate::struct_parts::joined;
 
 /// An open fragment.
@@ -24,7 +26,7 @@ pub(crate) struct FragmentReader {
     id: u64,
     physical_rows: u64,
     deletions: Option<Arc<DeletionVector>>,
-    files: Vec<(DataFile, FileReader)>,
+    files: Vec<(FileColumns, FileReader)>,
 }
 
 /// The columns of a projection, found in the files of one fragment.
@@ -44,25 +46,18 @@ struct Part {
     reader: FileReader,
     columns: FileProjection,
     outputs: Vec<usize>,
-}
-
-fn column_of(file: &DataFile, field_id: i32) -> Option<usize> {
-    let position = file.fields.iter().position(|id| *id == field_id)?;
-    if file.column_indices.is_empty() {
-        // A 0.1 file finds its columns by their ids.
-        return Some(position);
-    }
-    usize::try_from(*file.column_indices.get(position)?).ok()
+    /// The column of each output in the file, where it has one of its own.
+    own_columns: Vec<Option<usize>>,
 }
 
 /// Whether a file holds the field. In a 2.1 file a struct or list has no column of its own, only its leaves have.
-fn holds(file: &DataFile, field: &Field) -> bool {
-    column_of(file, field.id).is_some() || field.children.iter().any(|child| holds(file, child))
+fn holds(file: &FileColumns, field: &Field) -> bool {
+    file.column_of(field.id).is_some() || field.children.iter().any(|child| holds(file, child))
 }
 
 /// The part of a field that a file holds, without the ids `taken` from files before it; `None` if it holds nothing of it. A writer of some
 /// of a struct's fields leaves the others in their files, or null.
-fn part_of(file: &DataFile, field: &Field, taken: &mut HashSet<i32>) -> Option<Field> {
+fn part_of(file: &FileColumns, field: &Field, taken: &mut HashSet<i32>) -> Option<Field> {
     let is_open = field.is_list() || (field.is_struct() && !field.is_packed_struct() && !field.is_blob());
     if !is_open || field.children.is_empty() {
         return (holds(file, field) && taken.insert(field.id)).then(|| field.clone());
@@ -80,7 +75,7 @@ impl FragmentReader {
     pub(crate) async fn open(files: &TableFiles, fragment: &Fragment) -> Result<FragmentReader> {
         let mut open = Vec::with_capacity(fragment.files().len());
         for file in fragment.files() {
-            open.push((file.clone(), files.open(file).await?));
+            open.push((FileColumns::of(file), files.open(file).await?));
         }
         let in_files = open.iter().map(|(_, reader)| reader.num_rows()).min();
         let physical_rows = match (fragment.physical_rows(), in_files) {
@@ -123,14 +118,14 @@ impl FragmentReader {
     /// The file that holds a leaf of the schema, and its column there.
     pub(crate) fn column_of(&self, field_id: i32) -> Option<(&FileReader, usize)> {
         let mut files = self.files.iter();
-        files.find_map(|(file, reader)| Some((reader, column_of(file, field_id)?)))
+        files.find_map(|(file, reader)| Some((reader, file.column_of(field_id)?)))
     }
 
     /// The bytes of its data files.
     pub(crate) fn file_bytes(&self) -> u64 {
         let sizes = self.files.iter().map(|(file, reader)| {
-            let noted = file.file_size_bytes;
-            noted.or_else(|| reader.container().map(|container| container.size()))
+            file.noted_size()
+                .or_else(|| reader.container().map(|container| container.size()))
         });
         sizes.flatten().fold(0, u64::saturating_add)
     }
@@ -142,23 +137,25 @@ impl FragmentReader {
         let mut found: Vec<Vec<Field>> = vec![Vec::new(); wanted.len()];
         let mut parts = Vec::new();
         for (file, reader) in &self.files {
-            let (mut outputs, mut fields) = (Vec::new(), Vec::new());
+            let (mut outputs, mut fields, mut own_columns) = (Vec::new(), Vec::new(), Vec::new());
             for (((output, field), taken), found) in wanted.iter().zip(&mut taken).zip(&mut found) {
                 let Some(part) = part_of(file, field, taken) else {
                     continue;
                 };
                 outputs.push(*output);
+                own_columns.push(file.column_of(field.id));
                 fields.push(part.clone());
                 found.push(part);
             }
             if outputs.is_empty() {
                 continue;
             }
-            let columns = reader.project_with(&fields, Some(&|id| column_of(file, id)), projection.dictionaries())?;
+            let columns = reader.project_with(&fields, Some(&|id| file.column_of(id)), projection.dictionaries())?;
             parts.push(Part {
                 reader: reader.clone(),
                 columns,
                 outputs,
+                own_columns,
             });
         }
         let (mut missing, mut split) = (Vec::new(), HashMap::new());
@@ -193,6 +190,11 @@ impl FragmentProjection {
         self.split.contains_key(&output)
     }
 
+    /// Whether all files decode values to memory of their own, but for those that lie by themselves: those of version 2.1 and later do.
+    pub(crate) fn is_decoded(&self) -> bool {
+        self.parts.iter().all(|part| part.reader.version() >= FileVersion::V2_1)
+    }
+
     /// The number of output columns.
     pub(crate) fn num_columns(&self) -> u64 {
         self.projection.schema().fields().len() as u64
@@ -209,6 +211,7 @@ impl FragmentProjection {
         let mut out = Vec::new();
         for part in &self.parts {
             let Some(offsets) = part.reader.group_offsets() else {
+                self.zone_ranges(part, &mut out).await;
                 continue;
             };
             let bounds = part.reader.group_bounds(&part.columns).await?.into_iter();
@@ -225,9 +228,33 @@ impl FragmentProjection {
         Ok(out)
     }
 
+    /// The zone maps of a 2.x file, those with the same zones together.
+    async fn zone_ranges(&self, part: &Part, out: &mut Vec<(Vec<u64>, ColumnRanges)>) {
+        for (output, column) in part.outputs.iter().zip(&part.own_columns) {
+            let Some((field, column)) = self.projection.top_level(*output).zip(*column) else {
+                continue;
+            };
+            let Some(zones) = zone_map(&part.reader, column, field).await else {
+                continue;
+            };
+            let range = ColumnRange {
+                min: zones.min.clone(),
+                max: zones.max.clone(),
+                null_count: zones.null_count.iter().map(|nulls| Some(*nulls)).collect(),
+            };
+            let path = vec![field.name.clone()];
+            match out.iter_mut().find(|(offsets, _)| *offsets == zones.offsets) {
+                Some((_, ranges)) => {
+                    ranges.insert(path, range);
+                }
+                None => out.push((zones.offsets.clone(), ColumnRanges::from([(path, range)]))),
+            }
+        }
+    }
+
     /// Reads sorted rows: a raw array for each field of the projection that a file holds.
     pub(crate) async fn read_fields(&self, rows: &[Range<u64>]) -> Result<Vec<(Field, ArrayRef)>> {
-        let arrays = self.read_arrays(rows).await?;
+        let arrays = self.read_arrays(rows, Decoding::default()).await?;
         let fields = self.projection.fields().zip(arrays);
         Ok(fields
             .filter_map(|(field, array)| Some((field.clone(), array?)))
@@ -235,10 +262,10 @@ impl FragmentProjection {
     }
 
     /// The columns that files hold, structs joined.
-    async fn read_arrays(&self, rows: &[Range<u64>]) -> Result<Vec<Option<ArrayRef>>> {
+    async fn read_arrays(&self, rows: &[Range<u64>], decoding: Decoding) -> Result<Vec<Option<ArrayRef>>> {
         let mut found: Vec<Vec<ArrayRef>> = vec![Vec::new(); self.projection.schema().fields().len()];
         for part in &self.parts {
-            let batch = part.reader.read(&part.columns, rows).await?;
+            let batch = part.reader.read_by(&part.columns, rows, decoding).await?;
             for (array, output) in batch.columns().iter().zip(&part.outputs) {
                 if let Some(place) = found.get_mut(*output) {
                     place.push(array.clone());
@@ -257,10 +284,15 @@ impl FragmentProjection {
 
     /// Reads sorted rows as one batch.
     pub(crate) async fn read(&self, rows: &[Range<u64>]) -> Result<RecordBatch> {
+        self.read_by(rows, Decoding::default()).await
+    }
+
+    /// The same, where the caller says where to decode.
+    pub(crate) async fn read_by(&self, rows: &[Range<u64>], decoding: Decoding) -> Result<RecordBatch> {
         let num_rows = usize::try_from(count(rows))
             .map_err(|_| TableError::invalid("the rows do not fit in memory; read fewer at a time"))?;
         let schema = self.projection.schema();
-        let arrays = self.read_arrays(rows).await?.into_iter().enumerate();
+        let arrays = self.read_arrays(rows, decoding).await?.into_iter().enumerate();
         let mut arrays: Vec<Option<ArrayRef>> = arrays
             .map(|(output, array)| Some(self.projection.extract(output, array?)))
             .collect();

@@ -8,6 +8,7 @@ use arrow_schema::{Field as ArrowField, FieldRef, Schema as ArrowSchema, SchemaR
 use esker_file::schema::{BlobView, Field, Schema};
 use esker_file::Dictionaries;
 
+use super::top_fields::TopFields;
 use crate::error::{Result, TableError};
 
 /// The columns of a read, in output order.
@@ -32,13 +33,14 @@ impl Projection {
     pub fn new(schema: &Schema, names: Option<&[String]>) -> Result<Projection> {
         let columns = match names {
             None => schema.fields.iter().map(Column::whole).collect::<Result<Vec<_>>>()?,
-            Some(names) => names
-                .iter()
-                .map(|name| Column::named(schema, name))
-                .collect::<Result<Vec<_>>>()?,
+            Some(names) => {
+                let known = TopFields::of(schema, names.len());
+                let columns = names.iter().map(|name| Column::named(&known, name));
+                columns.collect::<Result<Vec<_>>>()?
+            }
         };
         let fields: Vec<FieldRef> = columns.iter().map(|c| c.output.clone()).collect();
-        let metadata = schema.to_arrow()?.metadata().clone();
+        let metadata = schema.arrow_metadata();
         Ok(Projection {
             columns,
             schema: Arc::new(ArrowSchema::new_with_metadata(fields, metadata)),
@@ -65,6 +67,12 @@ impl Projection {
     /// The fields to read, one for each output column.
     pub fn fields(&self) -> impl Iterator<Item = &Field> {
         self.columns.iter().map(|c| &c.read)
+    }
+
+    /// The field of an output column that is a top-level one as a whole.
+    pub(super) fn top_level(&self, index: usize) -> Option<&Field> {
+        let column = self.columns.get(index).filter(|column| column.path.is_empty())?;
+        Some(&column.read)
     }
 
     /// The same columns with the descriptions of blobs instead of their bytes.
@@ -115,13 +123,13 @@ impl Column {
         })
     }
 
-    fn named(schema: &Schema, name: &str) -> Result<Column> {
-        if let Some(field) = schema.field(name) {
+    fn named(known: &TopFields<'_>, name: &str) -> Result<Column> {
+        if let Some(field) = known.get(name) {
             return Column::whole(field);
         }
         let parts: Vec<&str> = name.split('.').map(|part| part.trim_matches('`')).collect();
         let unknown = || {
-            let known: Vec<&str> = schema.fields.iter().map(|f| f.name.as_str()).collect();
+            let known: Vec<&str> = known.schema().fields.iter().map(|f| f.name.as_str()).collect();
             TableError::UnknownColumn {
                 column: name.to_string(),
                 message: format!(
@@ -131,7 +139,7 @@ impl Column {
             }
         };
         let (first, rest) = parts.split_first().ok_or_else(unknown)?;
-        let root = schema.field(first).ok_or_else(unknown)?;
+        let root = known.get(first).ok_or_else(unknown)?;
         let (read, leaf) = cut(root, rest).ok_or_else(unknown)?;
         let leaf_arrow = leaf.to_arrow()?;
         let output = ArrowField::new(name, leaf_arrow.data_type().clone(), any_nullable(root, rest))

@@ -89,15 +89,26 @@ pub(crate) fn intersect(left: &[Range<u64>], right: &[Range<u64>]) -> Vec<Range<
 
 /// Cuts ranges into groups of about `size` rows, lazily: a corrupt table that claims endless rows must not cost memory.
 pub(crate) fn groups(ranges: Vec<Range<u64>>, size: u64) -> impl Iterator<Item = Vec<Range<u64>>> {
-    let size = size.max(1);
+    groups_by(ranges, 1, move || size)
+}
+
+/// The same, with the size of each group from `size`, and groups that end at a multiple of `unit` or where a range ends.
+pub(crate) fn groups_by(
+    ranges: Vec<Range<u64>>,
+    unit: u64,
+    mut size: impl FnMut() -> u64,
+) -> impl Iterator<Item = Vec<Range<u64>>> {
+    let unit = unit.max(1);
     let mut ranges = ranges.into_iter();
     let mut current = ranges.next();
     std::iter::from_fn(move || {
         let mut group: Vec<Range<u64>> = Vec::new();
-        let mut room = size;
+        current.as_ref()?;
+        let mut room = size().max(1);
         while let Some(range) = current.take() {
-            let end = range.end.min(range.start.saturating_add(room));
-            room -= end - range.start;
+            let full = range.start.saturating_add(room);
+            let end = range.end.min(full.checked_next_multiple_of(unit).unwrap_or(full));
+            room = room.saturating_sub(end - range.start);
             group.push(range.start..end);
             current = if end < range.end {
                 Some(end..range.end)
@@ -156,6 +167,12 @@ mod tests {
         let cut: Vec<_> = groups(vec![0..5, 8..10], 3).collect();
         assert_eq!(cut, vec![vec![0..3], vec![3..5, 8..9], vec![9..10]]);
         assert_eq!(groups(vec![0..u64::MAX], 3).next(), Some(vec![0..3]));
+        let whole: Vec<_> = groups_by(vec![1..5, 9..30], 8, || 3).collect();
+        assert_eq!(whole, vec![vec![1..5], vec![9..16], vec![16..24], vec![24..30]]);
+        assert_eq!(
+            groups_by(vec![0..u64::MAX], 8, || u64::MAX).next(),
+            Some(vec![0..u64::MAX])
+        );
         let (mut skip, mut keep) = (3, 3);
         assert_eq!(clip(vec![0..2, 5..8, 9..20], &mut skip, &mut keep), vec![6..8, 9..10]);
         assert_eq!((skip, keep), (0, 0));

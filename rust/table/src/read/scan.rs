@@ -6,39 +6,27 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
-use esker_expr::Predicate;
+use esker_expr::{ColumnRanges, Predicate};
 use esker_file::schema::{BlobView, Field, Schema};
+use esker_file::Decoding;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 
 use super::blobs::blob_bytes_per_row;
 use super::chunk::{count_chunk, read_chunk, ChunkPlan, ChunkSource, Output};
+use super::chunking::{chunk_size, readahead, threads, Ahead, Ramp};
 use super::files::TableFiles;
 use super::fragment_reader::FragmentReader;
 use super::order::{ordered, Cut, OrderKey};
 use super::projection::Projection;
-use super::rows::{clip, groups, live};
+use super::rows::{clip, count, groups_by, live};
 use super::statistics::{rule_out, GroupCounts};
 use super::strict::strict;
 use super::system::{read_lineage, rows_before, RowPlaces, SystemColumn};
+use super::top_fields::TopFields;
 use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
 use crate::manifest::Manifest;
 use crate::row_ids::LineageParts;
-
-/// The target size of a chunk in bytes of its files, in large fragments.
-const CHUNK_BYTES: u64 = 8 * 1024 * 1024;
-
-/// The target size of a chunk in small fragments: the least that is worth a task of its own.
-const SMALL_CHUNK_BYTES: u64 = 1024 * 1024;
-
-/// Chunks per thread in a fragment, so that threads finish at nearly the same time.
-const CHUNKS_PER_THREAD: u64 = 4;
-
-/// The most rows in a chunk.
-const CHUNK_ROWS: u64 = 1 << 20;
-
-/// The least number of chunks that are read concurrently from a store behind a network.
-const FAR_CHUNKS: usize = 16;
 
 /// Fragments whose files are open or being opened on such a store, including the one that is being read.
 const FILES_AHEAD: usize = 16;
@@ -103,6 +91,16 @@ struct Planned {
 struct Chunk {
     source: Arc<ChunkSource>,
     rows: Vec<Range<u64>>,
+    /// About what it takes of its files.
+    bytes: u64,
+}
+
+/// A fragment that is open, with what is known of its rows.
+struct Opened {
+    reader: FragmentReader,
+    source: ChunkSource,
+    /// Offsets of groups of rows, and the bounds of the filter's columns in each.
+    groups: Vec<(Vec<u64>, ColumnRanges)>,
 }
 
 /// The fragments of `manifest` that `ids` names, in that order; all if there is no list.
@@ -144,10 +142,11 @@ fn output_names(schema: &Schema, request: &ScanRequest) -> Vec<String> {
 fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
     manifest.check_readable()?;
     let schema = manifest.schema()?.with_blob_view(request.blobs);
-    let is_own = |name: &str| schema.field(name).is_some();
+    let names = output_names(&schema, request);
+    let known = TopFields::of(&schema, names.len());
+    let is_own = |name: &str| known.get(name).is_some();
     // A column of the table shadows a system column of the same name.
     let system = |name: &str| SystemColumn::named(name).filter(|_| !is_own(name));
-    let names = output_names(&schema, request);
 
     let read_by_filter = request
         .filter
@@ -166,7 +165,7 @@ fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
             if let Some(column) = system(name) {
                 return Output::System(column);
             }
-            let has_blobs = schema.field_by_path(name).is_some_and(Field::has_blobs);
+            let has_blobs = known.by_path(name).is_some_and(Field::has_blobs);
             if let Some(place) = tested.iter().position(|t| t == name && !has_blobs) {
                 return Output::Filter(place);
             }
@@ -219,17 +218,18 @@ fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
     })
 }
 
-async fn source_of(
-    files: &TableFiles,
-    planned: &Planned,
-    fragment: &Fragment,
-) -> Result<(FragmentReader, Arc<ChunkSource>)> {
+async fn source_of(files: &TableFiles, planned: &Planned, fragment: &Fragment) -> Result<Opened> {
     let reader = FragmentReader::open(files, fragment).await?;
     let filter_columns = planned.filter_columns.as_ref().map(|p| reader.project(p)).transpose()?;
     let other_columns = reader.project(&planned.other_columns)?;
     let blob_bytes_per_row = blob_bytes_per_row(&reader, &planned.other_columns).await?;
+    let groups = match &filter_columns {
+        Some(columns) if !planned.ignore_statistics => columns.group_ranges().await?,
+        _ => Vec::new(),
+    };
     let source = ChunkSource {
         blob_bytes_per_row,
+        decoding: Decoding::SideBySide,
         places: RowPlaces {
             fragment_id: reader.id(),
             rows_before: planned
@@ -242,27 +242,14 @@ async fn source_of(
         filter_columns,
         other_columns,
     };
-    Ok((reader, Arc::new(source)))
+    Ok(Opened { reader, source, groups })
 }
 
 /// The same for the fragment at an index of the plan.
-async fn source_at(files: &TableFiles, planned: &Planned, place: usize) -> Result<(FragmentReader, Arc<ChunkSource>)> {
+async fn source_at(files: &TableFiles, planned: &Planned, place: usize) -> Result<Opened> {
     let fragment = planned.fragments.get(place);
     let fragment = fragment.ok_or_else(|| TableError::invalid(format!("no fragment at place {place}")))?;
     source_of(files, planned, fragment).await
-}
-
-fn chunk_rows(source: &ChunkSource, physical_rows: u64, batch_size: Option<usize>) -> u64 {
-    let tested = source.filter_columns.as_ref().map_or(0, |c| c.bytes_per_row());
-    let bytes = tested.saturating_add(source.other_columns.bytes_per_row());
-    let bytes = bytes.saturating_add(source.blob_bytes_per_row).max(1);
-    let share = physical_rows.saturating_mul(bytes) / threads().saturating_mul(CHUNKS_PER_THREAD);
-    let rows = (share.clamp(SMALL_CHUNK_BYTES, CHUNK_BYTES) / bytes).clamp(1, CHUNK_ROWS);
-    // A multiple of the batch size, so that no batch is cut at the end of a chunk.
-    match batch_size.map(|size| size.max(1) as u64) {
-        Some(size) => rows.div_ceil(size).saturating_mul(size),
-        None => rows,
-    }
 }
 
 /// The chunks of all fragments in scan order, planned lazily.
@@ -284,8 +271,9 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
     } else {
         1
     };
-    let state = (0_usize, skip, keep, VecDeque::new());
-    let per_fragment = stream::try_unfold(state, move |(next, mut skip, mut keep, mut opening)| {
+    let ramp = Ramp::new(few_may_do(request));
+    let state = (0_usize, skip, keep, VecDeque::new(), ramp);
+    let per_fragment = stream::try_unfold(state, move |(next, mut skip, mut keep, mut opening, mut ramp)| {
         let (files, planned, row_range) = (files.clone(), planned.clone(), row_range.clone());
         async move {
             let mut next = next;
@@ -300,7 +288,11 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                         continue;
                     }
                 }
-                let (reader, source) = if ahead == 1 {
+                let Opened {
+                    reader,
+                    mut source,
+                    groups,
+                } = if ahead == 1 {
                     source_of(&files, &planned, fragment).await?
                 } else {
                     // The fragments from this one on are being opened.
@@ -321,34 +313,42 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                     .filter(|_| !planned.include_deleted_rows)
                     .map(AsRef::as_ref);
                 let rows = clip(live(wanted, hidden), &mut skip, &mut keep);
-                let rows = match (&planned.plan.filter, &source.filter_columns) {
-                    (Some(filter), Some(columns)) if !planned.ignore_statistics => {
-                        rule_out(filter, columns, rows, &planned.groups).await?
-                    }
-                    _ => rows,
+                let rows = match &planned.plan.filter {
+                    Some(filter) => rule_out(filter, groups, rows, &planned.groups),
+                    None => rows,
                 };
-                let size = chunk_rows(&source, reader.physical_rows(), batch_size);
-                let chunks = groups(rows, size).map(move |rows| {
+                let size = chunk_size(&source, reader.physical_rows(), batch_size);
+                let rest = planned.fragments.len().saturating_sub(next) as u64;
+                if (count(&rows) / size.rows).saturating_add(rest) >= threads().saturating_mul(2) {
+                    source.decoding = Decoding::Here;
+                }
+                let source = Arc::new(source);
+                // Few: at most one for each power of two, before all are full.
+                let mut sizes = Vec::new();
+                let mut left = count(&rows);
+                while left > 0 && sizes.last() != Some(&size.rows) {
+                    let rows = ramp.next(size);
+                    left = left.saturating_sub(rows);
+                    sizes.push(rows);
+                }
+                let mut sizes = sizes.into_iter();
+                let chunks = groups_by(rows, size.unit, move || sizes.next().unwrap_or(size.rows)).map(move |rows| {
                     Ok(Chunk {
                         source: source.clone(),
+                        bytes: count(&rows).saturating_mul(size.bytes_per_row),
                         rows,
                     })
                 });
-                return Ok(Some((stream::iter(chunks), (next, skip, keep, opening))));
+                return Ok(Some((stream::iter(chunks), (next, skip, keep, opening, ramp))));
             }
         }
     });
     per_fragment.try_flatten().boxed()
 }
 
-fn threads() -> u64 {
-    std::thread::available_parallelism().map_or(2, |n| n.get() as u64)
-}
-
-/// The number of chunks that are read concurrently: two per thread, and more behind a network, where most of the time is spent waiting.
-fn readahead(files: &TableFiles) -> usize {
-    let least = if files.store().is_far() { FAR_CHUNKS } else { 2 };
-    usize::try_from(threads().saturating_mul(2)).unwrap_or(2).max(least)
+/// Whether a scan may have enough before it has read all.
+fn few_may_do(request: &ScanRequest) -> bool {
+    request.filter.is_some() && request.limit.is_some()
 }
 
 async fn joined<T: Send + 'static>(task: tokio::task::JoinHandle<Result<T>>) -> Result<T> {
@@ -375,12 +375,17 @@ fn scan_as_stored(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanReq
     let schema = planned.plan.schema.clone();
     let plan = planned.plan.clone();
     let groups = planned.groups.clone();
-    let readahead = readahead(&files);
-    let tasks = chunks(files, planned, request).map_ok(move |chunk| {
-        let plan = plan.clone();
-        joined(tokio::spawn(async move {
-            read_chunk(&plan, &chunk.source, chunk.rows).await
-        }))
+    let is_far = files.store().is_far();
+    let (readahead, ahead) = (readahead(is_far), Ahead::new(is_far, few_may_do(request)));
+    let tasks = chunks(files, planned, request).and_then(move |chunk| {
+        let (plan, ahead) = (plan.clone(), ahead.clone());
+        async move {
+            let permit = ahead.admit(chunk.bytes).await;
+            Ok(joined(tokio::spawn(async move {
+                let batches = read_chunk(&plan, &chunk.source, chunk.rows).await?;
+                Ok((batches, permit))
+            })))
+        }
     });
     let batches = if request.unordered {
         tasks.try_buffer_unordered(readahead).boxed()
@@ -388,7 +393,13 @@ fn scan_as_stored(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanReq
         tasks.try_buffered(readahead).boxed()
     };
     let batches = batches
-        .map_ok(|batches| stream::iter(batches.into_iter().map(Ok)))
+        .map_ok(|(batches, permit)| {
+            stream::iter(batches.into_iter().map(move |batch| {
+                // Held until the chunk's last batch is out.
+                let _held = &permit;
+                Ok(batch)
+            }))
+        })
         .try_flatten();
     let batches = if request.filter.is_some() && (request.limit.is_some() || request.offset.is_some()) {
         clip_batches(
@@ -472,6 +483,15 @@ fn clip_batches(
     clipped.boxed()
 }
 
+/// How many groups of rows have statistics, and how many of them the request's filter rules out, without reading any row.
+pub async fn ruled_out(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanRequest) -> Result<Arc<GroupCounts>> {
+    let planned = Arc::new(plan(manifest, request)?);
+    let groups = planned.groups.clone();
+    let mut chunks = chunks(files, planned, request);
+    while chunks.try_next().await?.is_some() {}
+    Ok(groups)
+}
+
 /// How many rows the request's filter keeps. Only the filter's columns are read.
 pub async fn count_rows(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanRequest) -> Result<u64> {
     let request = ScanRequest {
@@ -480,7 +500,7 @@ pub async fn count_rows(files: Arc<TableFiles>, manifest: &Manifest, request: &S
     };
     let planned = Arc::new(plan(manifest, &request)?);
     let plan = planned.plan.clone();
-    let readahead = readahead(&files);
+    let readahead = readahead(files.store().is_far());
     let tasks = chunks(files, planned, &request).map_ok(move |chunk| {
         let plan = plan.clone();
         joined(tokio::spawn(async move {

@@ -1,13 +1,11 @@
-//! Pruning by statistics: files of version 0.1 hold bounds for each group of rows.
+//! Pruning by statistics: files of version 0.1 hold bounds for each group of rows, others may have zone maps.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use esker_expr::Predicate;
+use esker_expr::{ColumnRanges, Predicate};
 
-use super::fragment_reader::FragmentProjection;
 use super::rows::intersect;
-use crate::error::Result;
 
 /// How many groups with statistics a scan has seen, and how many of them it pruned.
 #[derive(Debug, Default)]
@@ -29,14 +27,14 @@ impl GroupCounts {
 }
 
 /// The rows of one fragment without those in groups that the filter prunes. A column that is not in a file with statistics is unbounded.
-pub(super) async fn rule_out(
+pub(super) fn rule_out(
     filter: &Predicate,
-    columns: &FragmentProjection,
+    groups: Vec<(Vec<u64>, ColumnRanges)>,
     rows: Vec<Range<u64>>,
     counts: &GroupCounts,
-) -> Result<Vec<Range<u64>>> {
+) -> Vec<Range<u64>> {
     let mut left = rows;
-    for (offsets, ranges) in columns.group_ranges().await? {
+    for (offsets, ranges) in groups {
         if ranges.is_empty() || left.is_empty() {
             continue;
         }
@@ -59,5 +57,5 @@ pub(super) async fn rule_out(
             left = intersect(&left, &kept.collect::<Vec<_>>());
         }
     }
-    Ok(left)
+    left
 }

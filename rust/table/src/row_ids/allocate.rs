@@ -88,6 +88,12 @@ impl RowIdAllocator {
         let mut moved = None;
         let mut out = Vec::with_capacity(fragments.len());
         for fragment in fragments {
+            if fragment.has_moved_lineage()? {
+                // The writer knew the versions that created the rows, which no commit changes.
+                let updated = RowVersions::uniform(rows_of(fragment)?, self.version);
+                out.push(fragment.clone().with_updated_versions(&updated));
+                continue;
+            }
             let kept = RowIdSequence::kept_by(fragment)?;
             let ids = self.assign(fragment, &kept)?;
             let mut created = RowVersions::default();
@@ -108,9 +114,8 @@ impl RowIdAllocator {
 
     /// Stamps a fragment of which all rows changed, or those at the ascending `offsets`.
     pub fn stamp_changed(&self, fragment: &Fragment, offsets: Option<&[u32]>) -> Result<Fragment> {
-        let lineage = RowLineage::inline(fragment)?;
         let versions = match offsets {
-            Some(offsets) => lineage
+            Some(offsets) => RowLineage::inline(fragment)?
                 .updated
                 .with_version(offsets.iter().copied().map(u64::from), self.version),
             None => RowVersions::uniform(rows_of(fragment)?, self.version),
@@ -136,7 +141,7 @@ fn rows_of(fragment: &Fragment) -> Result<u64> {
 
 impl RowIdSequence {
     /// The ids that the writer of a new fragment kept for its first rows.
-    fn kept_by(fragment: &Fragment) -> Result<Self> {
+    pub(super) fn kept_by(fragment: &Fragment) -> Result<Self> {
         let stored = fragment.lineage()?;
         match &stored.ids {
             Some(ids) => Self::decode(ids.inline(&stored.ids_name())?, &stored.ids_name()),

@@ -14,6 +14,7 @@ mod of_manifest;
 mod segment;
 mod sequence;
 mod smallest;
+mod spilling;
 mod stored;
 mod versions;
 
@@ -23,7 +24,10 @@ pub use lineage::{LineageParts, RowLineage};
 pub use moved::MovedRows;
 pub use of_manifest::RowChange;
 pub use sequence::RowIdSequence;
+pub(crate) use spilling::{LineageColumn, Sequences};
+pub use spilling::{SpilledFragments, Spilling};
 pub(crate) use stored::{is_lineage_field, is_spilled};
+pub use stored::{LineageField, LineageForm};
 pub use versions::RowVersions;
 
 #[cfg(test)]

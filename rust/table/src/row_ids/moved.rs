@@ -21,8 +21,13 @@ pub struct MovedRows<'a> {
 impl<'a> MovedRows<'a> {
     /// The rows of `base`. Deletions do not matter, since all copies of a row have the same created version.
     pub fn of(base: &'a Manifest) -> Result<Self> {
+        Self::from_fragments(base, |_| true)
+    }
+
+    /// The same for rows of some fragments only, told by their ids. The lineage of the others may lie anywhere.
+    pub fn from_fragments(base: &'a Manifest, from: impl Fn(u64) -> bool) -> Result<Self> {
         Ok(Self {
-            index: base.inline_row_id_index()?,
+            index: base.inline_row_id_index(from)?,
             base,
             created: HashMap::new(),
         })

@@ -125,12 +125,12 @@ impl Manifest {
         Ok(ids)
     }
 
-    /// This version with spilled lineage inline, for a commit that needs it.
-    pub(crate) async fn with_lineage_inline(&self, store: &StoreRef) -> Result<Self> {
+    /// This version with spilled lineage inline, for a change that needs that of these fragments.
+    pub(crate) async fn with_lineage_inline(&self, store: &StoreRef, of: impl Fn(u64) -> bool) -> Result<Self> {
         let mut inline = HashMap::new();
         for fragment in self.fragments.iter() {
             let fragment = fragment?;
-            if fragment.has_spilled_lineage() {
+            if fragment.has_spilled_lineage() && of(fragment.id()) {
                 inline.insert(fragment.id(), fragment.with_lineage_inline(store).await?);
             }
         }
@@ -166,11 +166,14 @@ impl Manifest {
         Ok(self.with_fragments(fragments))
     }
 
-    /// The index over the sequences that the manifest holds inline, for a commit.
-    pub(super) fn inline_row_id_index(&self) -> Result<RowIdIndex> {
+    /// The index over the sequences of some fragments, which the manifest holds inline, for a commit.
+    pub(super) fn inline_row_id_index(&self, of: impl Fn(u64) -> bool) -> Result<RowIdIndex> {
         let mut builder = RowIdIndexBuilder::default();
         for listed in self.listed() {
             let listed = listed?;
+            if !of(listed.stored.fragment_id) {
+                continue;
+            }
             let ids = listed.stored.ids.as_ref().ok_or_else(|| listed.missing())?;
             listed.add(&mut builder, ids.inline(&listed.stored.ids_name())?)?;
         }

@@ -40,6 +40,67 @@ const ID_FIELD: i32 = -3;
 const CREATED_FIELD: i32 = -4;
 const UPDATED_FIELD: i32 = -5;
 
+const FORMS: [LineageForm; 3] = [LineageForm::Inline, LineageForm::External, LineageForm::Spilled];
+
+/// A sequence, and its column where it is spilled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineageField {
+    /// The ids of the rows.
+    Ids,
+    /// The versions that created them.
+    Created,
+    /// The versions that changed them last.
+    Updated,
+}
+
+/// Where a sequence may lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineageForm {
+    /// In the manifest.
+    Inline,
+    /// In a slice of another file.
+    External,
+    /// In a column of a data file.
+    Spilled,
+}
+
+impl LineageField {
+    /// All, in the order of their columns.
+    pub const ALL: [Self; 3] = [Self::Ids, Self::Created, Self::Updated];
+
+    /// The id under which a data file lists the column.
+    pub fn id(self) -> i32 {
+        match self {
+            Self::Ids => ID_FIELD,
+            Self::Created => CREATED_FIELD,
+            Self::Updated => UPDATED_FIELD,
+        }
+    }
+
+    /// The column's name in its file.
+    pub fn column_name(self) -> &'static str {
+        match self {
+            Self::Ids => "_rowid",
+            Self::Created => "_row_created_at_version",
+            Self::Updated => "_row_last_updated_at_version",
+        }
+    }
+
+    /// The field of a fragment that holds it.
+    fn place(self, form: LineageForm) -> u32 {
+        let [inline, external, spilled] = match self {
+            Self::Ids => [INLINE_IDS, EXTERNAL_IDS, SPILLED_IDS],
+            Self::Created => [INLINE_CREATED, EXTERNAL_CREATED, SPILLED_CREATED],
+            Self::Updated => [INLINE_UPDATED, EXTERNAL_UPDATED, SPILLED_UPDATED],
+        };
+        match form {
+            LineageForm::Inline => inline,
+            LineageForm::External => external,
+            LineageForm::Spilled => spilled,
+        }
+    }
+}
+
 /// Whether a field of a fragment says that a sequence is spilled.
 pub(crate) fn is_spilled(number: u32) -> bool {
     (SPILLED_IDS..=SPILLED_CREATED).contains(&number)
@@ -246,6 +307,50 @@ impl Fragment {
         raw.remove(SPILLED_CREATED);
         raw.set_bytes(INLINE_CREATED, &versions.encode());
         self
+    }
+
+    /// The same fragment, which says that a sequence is in a column of one of its files.
+    #[must_use]
+    pub(crate) fn with_spilled(self, field: LineageField) -> Self {
+        self.with_stored_lineage(field, LineageForm::Spilled, &[])
+    }
+
+    /// How a sequence is stored, and the encoded message of that.
+    pub fn stored_lineage(&self, sequence: LineageField) -> Option<(LineageForm, Bytes)> {
+        let at = |form| Some((form, self.raw().get(sequence.place(form))?.payload().clone()));
+        FORMS.into_iter().find_map(at)
+    }
+
+    /// The same fragment, whose sequence is stored as an encoded message says.
+    #[must_use]
+    pub fn with_stored_lineage(mut self, sequence: LineageField, form: LineageForm, message: &[u8]) -> Self {
+        FORMS
+            .into_iter()
+            .for_each(|form| self.raw_mut().remove(sequence.place(form)));
+        self.raw_mut().set_bytes(sequence.place(form), message);
+        self
+    }
+
+    /// The ids of its rows, which must be stored inline; none if it has no ids.
+    pub fn inline_row_ids(&self) -> Result<Vec<u64>> {
+        Ok(RowIdSequence::kept_by(self)?.ids())
+    }
+
+    /// Whether a writer spilled lineage of its rows: then it says the ids of all of them, and which versions created them.
+    pub(crate) fn has_moved_lineage(&self) -> Result<bool> {
+        let stored = self.lineage()?;
+        let is_spilled = |place: &Option<Stored>| matches!(place, Some(Stored::Spilled { .. }));
+        if stored.created.is_none() || !(is_spilled(&stored.ids) || is_spilled(&stored.created)) {
+            return Ok(false);
+        }
+        match &stored.ids {
+            Some(Stored::Spilled { .. }) => Ok(true),
+            Some(Stored::Inline(ids)) => {
+                let ids = RowIdSequence::decode(ids, &stored.ids_name())?;
+                Ok(Some(ids.len()) == self.physical_rows())
+            }
+            _ => Ok(false),
+        }
     }
 
     /// Whether a sequence is spilled.

@@ -112,6 +112,17 @@ impl RowVersions {
         self.runs.is_empty()
     }
 
+    /// The version of each row.
+    pub fn rows(&self) -> Vec<u64> {
+        let mut out = Vec::with_capacity(usize::try_from(self.len()).unwrap_or(0));
+        let mut start = 0;
+        for (end, version) in &self.runs {
+            out.extend((start..*end).map(|_| *version));
+            start = *end;
+        }
+        out
+    }
+
     /// The version of the row at `place`.
     pub fn get(&self, place: u64) -> Option<u64> {
         let run = self.runs.partition_point(|(end, _)| *end <= place);

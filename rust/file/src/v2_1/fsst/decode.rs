@@ -52,12 +52,32 @@ impl Fsst {
     ) -> Result<()> {
         match out {
             Values::Variable(to) => {
-                wanted.each(n, |range| self.append_range(at, stored, range, to))?;
+                self.append_ranges(at, stored, n, wanted, to)?;
                 to.check()
             }
-            Values::LargeVariable(to) => wanted.each(n, |range| self.append_range(at, stored, range, to)),
+            Values::LargeVariable(to) => self.append_ranges(at, stored, n, wanted, to),
             other => Err(at.corrupt(format!("expected {}, found values of variable width", other.describe()))),
         }
+    }
+
+    fn append_ranges<O: Offset>(
+        &self,
+        at: &PageId,
+        stored: &Stored<'_>,
+        n: usize,
+        wanted: Wanted<'_>,
+        out: &mut VariableBuilder<O>,
+    ) -> Result<()> {
+        let Some(span) = wanted.dense_span() else {
+            return wanted.each(n, |range| self.append_range(at, stored, range, out));
+        };
+        // What lies between is decoded, too: that costs less than to begin anew so many times.
+        let mut all = VariableBuilder::new();
+        self.append_range(at, stored, span.clone(), &mut all)?;
+        wanted.each(n, |range| {
+            out.append_range(&all, range.start - span.start..range.end - span.start);
+            Ok(())
+        })
     }
 
     fn append_range<O: Offset>(

@@ -64,7 +64,9 @@ impl Trained {
 
     /// All values, coded.
     pub(crate) fn encode(&self, values: &VariableWidth) -> Coded {
-        let mut bytes = Vec::with_capacity(self.coded_size(values.bytes.len()));
+        // It is an estimate, and memory that grows is copied.
+        let expected = self.coded_size(values.bytes.len());
+        let mut bytes = Vec::with_capacity(expected.saturating_add(expected / 16));
         let mut offsets = Vec::with_capacity(values.offsets.len());
         offsets.push(0);
         let plain = values.bytes.as_slice();

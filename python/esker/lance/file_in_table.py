@@ -1,0 +1,66 @@
+"""Finds the columns of a data file that is in the table's folder `data` already among those of the table, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from .._native import table as native
+from .._native.file import FileReader
+from ..exceptions import SchemaMismatchError
+from ..storage_version import numbers_of_version
+from .version import TableVersion
+
+
+def file_in_table(filename: str, table: TableVersion, base_id: int | None = None) -> tuple[native.DataFile, int]:
+    """The entry of a data file and the number of its rows; its columns are matched by name.
+
+    Args:
+        filename: Its path, relative to the data folder.
+        table: The table.
+        base_id: The base path that it lies under.
+
+    Raises:
+        NotFoundError: There is no such file.
+        SchemaMismatchError: The table does not have a column of the file, or has it with another type.
+
+    Example:
+        `file, num_rows = file_in_table("0a1b.lance", table)`
+    """
+    at = native.DataFile(filename, base_id=base_id).location
+    reader = FileReader(table.store, at)
+    held = {column.field: column.index for column in reader.layout().columns}
+    schema = table.manifest.schema
+    _check_types(filename, reader.schema, schema)
+    fields, columns = [], []
+    for path, field in _walk(schema.fields, ""):
+        below = any(name.startswith(f"{path}.") for name in held)
+        if path in held or below:
+            fields.append(field.id)
+            columns.append(held.get(path, -1))
+    major, minor = numbers_of_version(reader.version)
+    size = table.store.head(at).size
+    columns = [] if reader.version == "0.1" else columns
+    return native.DataFile(filename, fields, columns, major, minor, size, base_id), reader.num_rows
+
+
+def _walk(fields: list[native.Field], within: str) -> Iterator[tuple[str, native.Field]]:
+    """All fields with their dotted paths, depth first."""
+    for field in fields:
+        path = f"{within}{field.name}"
+        yield path, field
+        yield from _walk(field.children, f"{path}.")
+
+
+def _check_types(filename: str, found: native.Schema, expected: native.Schema) -> None:
+    columns = {field.name: field for field in pa.schema(expected)}
+    for field in pa.schema(found):
+        wanted = columns.get(field.name)
+        if wanted is None or wanted.type != field.type:
+            raise SchemaMismatchError(
+                f"data/{filename}: expected columns of the table, found {field.name!r} of type {field.type}",
+                column=field.name,
+                expected=str(wanted.type) if wanted else "",
+                found=str(field.type),
+            )

@@ -1,0 +1,186 @@
+"""`lookup`: the rows of a table for the rows of a DataFrame, by random access instead of a join."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructField, StructType
+
+from esker.exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
+from esker.lance.system_columns import ROW_ID
+from esker.spark.cast import cast_batch
+from esker.spark.delta_reader import is_delta
+from esker.spark.matching import renamed
+from esker.spark.options import ReadOptions, TableAddress, read_address
+from esker.spark.reader import read_schema
+from esker.spark.spelling import spelled_as
+from esker.spark.table import PinnedTable
+from esker.spark.table_read import TableRead
+from esker.spark.types import exchange_schema
+from esker.spark.wording import in_words_of_spark
+from esker.spark.worker_tables import worker_dataset
+
+__all__ = ["lookup"]
+
+_TAKEN_ROWS = 8 * 1024
+
+
+def lookup(
+    frame: DataFrame | TableRead,
+    uri: str | os.PathLike[str],
+    *,
+    on: str = ROW_ID,
+    columns: Sequence[str] | None = None,
+    how: Literal["left", "inner"] = "left",
+    version: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Adds columns of a Lance table to the rows of a DataFrame, by random access: nothing is shuffled.
+
+    It pays where the DataFrame has few rows beside the table. A task takes only the rows that it asks for. By row id
+    nothing else is read; by a key each Python worker reads the key column of the table once, and keeps it.
+
+    Args:
+        frame: The rows, with a column of the name of `on`.
+        uri: The Lance table.
+        on: `_rowid`, or a column of the table whose values are there once; case does not tell names apart.
+        columns: Columns of the table to add; None for all others than the key.
+        how: "left" keeps rows that the table has nothing for, with nulls; "inner" leaves them out.
+        version: The version of the table, None for the newest; it is pinned now.
+        storage_options: Options of the store.
+
+    Returns:
+        The DataFrame with these columns behind its own.
+
+    Raises:
+        NotFoundError: There is no table, or no such version.
+        InvalidArgumentError: A column does not exist, or is on both sides.
+        UnsupportedError: It is a Delta table, which has no random access.
+
+    Example:
+        `esker.spark.lookup(clicks, "users.lance", on="user_id", columns=["name", "embedding"])`
+    """
+    if isinstance(frame, TableRead):
+        frame = frame.to_df()
+    if how not in ("left", "inner"):
+        raise InvalidArgumentError(f"expected how of left or inner, found {how!r}")
+    address = read_address({"path": os.fspath(uri)})
+    address = TableAddress(address.uri, dict(storage_options or {}))
+    if is_delta(address):
+        raise UnsupportedError(
+            f"expected a Lance table to look rows up in, found a Delta table at {address.uri}: join it, "
+            "esker.spark.read(spark, uri, broadcast=True) if it is small",
+            uri=address.uri,
+        )
+    table = PinnedTable(address, version)
+    known = [*table.schema.names, ROW_ID]
+    key = spelled_as([on], known)[0]
+    if key not in known:
+        raise InvalidArgumentError(f"expected a column of the table ({', '.join(known)}), found {on!r}", column=on)
+    asked = spelled_as([on], frame.columns)[0]
+    if asked not in frame.columns:
+        raise InvalidArgumentError(
+            f"expected a column {on!r} in the DataFrame, found {', '.join(frame.columns)}", column=on
+        )
+    names = spelled_as(list(columns), known) if columns is not None else [n for n in table.schema.names if n != key]
+    twice = {name.lower() for name in names} & {name.lower() for name in frame.columns}
+    if twice:
+        raise InvalidArgumentError(
+            f"expected columns that the DataFrame lacks, found {', '.join(sorted(twice))} on both sides; name others "
+            "as columns, or rename them in the DataFrame"
+        )
+    added = read_schema(table, ReadOptions(columns=tuple(names))) if names else StructType()
+    shown = StructType([*frame.schema.fields, *(StructField(f.name, f.dataType, True) for f in added.fields)])
+    left = exchange_schema(renamed(frame.schema, frame.columns))
+    right, number = exchange_schema(added), table.version
+    options = dict(address.storage_options)
+
+    def looked_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with in_words_of_spark():
+            for whole in batches:
+                for start in range(0, whole.num_rows, _TAKEN_ROWS):
+                    batch = whole.slice(start, _TAKEN_ROWS)
+                    found, rows = _found(address.uri, number, options, key, names, batch.column(asked))
+                    if how == "inner":
+                        there = pc.is_valid(rows)
+                        batch, rows = batch.filter(there), rows.filter(there)
+                    cast = cast_batch(found.combine_chunks().to_batches()[0], right) if found.num_rows else None
+                    taken = [
+                        pa.nulls(batch.num_rows, field.type) if cast is None else cast.column(i).take(rows)
+                        for i, field in enumerate(right)
+                    ]
+                    if batch.num_rows:
+                        columns = [*cast_batch(batch, left).columns, *taken]
+                        yield pa.RecordBatch.from_arrays(columns, schema=pa.schema([*left, *right]))
+
+    return frame.mapInArrow(looked_up, shown)
+
+
+def _found(
+    uri: str, version: int, options: dict[str, str], key: str, names: list[str], asked: pa.Array
+) -> tuple[pa.Table, pa.Array]:
+    """Rows of the table, and for each row that asks which of them it gets."""
+    dataset = worker_dataset(uri, version, storage_options=options)
+    if key == ROW_ID:
+        if not pa.types.is_integer(asked.type):
+            raise SchemaMismatchError(f"expected whole numbers as {ROW_ID}, found {asked.type}", column=ROW_ID)
+        wanted = pc.unique(asked.drop_null()).cast(pa.int64())
+        found = dataset._take_rows(wanted.filter(pc.greater_equal(wanted, 0)).cast(pa.uint64()), [*names, ROW_ID])
+        numbers = found[ROW_ID].combine_chunks().cast(pa.int64())
+        return found.select(names), pc.index_in(asked.cast(pa.int64()), numbers)
+    index = _index(dataset, uri, version, key)
+    try:
+        values = asked.cast(index.type)
+    except pa.ArrowInvalid as error:
+        raise SchemaMismatchError(
+            f"column {key!r} expected values that fit {index.type}, found {asked.type}: {str(error).splitlines()[0]}",
+            column=key,
+        ) from error
+    at = index.find(values)
+    wanted, rows = np.unique(at[at >= 0], return_inverse=True)
+    found = dataset.take(wanted.tolist(), columns=names) if names else pa.table({})
+    places = np.full(len(at), -1, np.int64)
+    places[at >= 0] = rows
+    return found, pa.array(places, mask=places < 0)
+
+
+class _Index:
+    """Where each value of a key column is: the numbers of rows."""
+
+    def __init__(self, values: pa.ChunkedArray, column: str) -> None:
+        import pandas as pd
+
+        self.type = values.type
+        self._index = pd.Index(values.to_pandas())
+        if not self._index.dropna().is_unique:
+            raise InvalidArgumentError(
+                f"expected one row for each value of {column!r}, found some of one value; join the tables, or look up "
+                "by _rowid",
+                column=column,
+            )
+
+    def find(self, values: pa.Array) -> Any:
+        """The number of the row of each value, -1 where there is none. Nulls are found nowhere."""
+        at = self._index.get_indexer(values.to_pandas())
+        return np.where(np.asarray(pc.is_valid(values)), at, -1)
+
+
+_INDICES: OrderedDict[tuple[str, int, str], tuple[Any, _Index]] = OrderedDict()
+
+
+def _index(dataset: Any, uri: str, version: int, column: str) -> _Index:
+    name = (uri, version, column)
+    kept = _INDICES.get(name)
+    if kept is None or kept[0] is not dataset:
+        # Another table at the same place is another one.
+        kept = _INDICES[name] = dataset, _Index(dataset.to_table(columns=[column])[column], column)
+        while len(_INDICES) > 2:
+            _INDICES.popitem(last=False)
+    return kept[1]

@@ -1,0 +1,123 @@
+"""The partitions of reads, and what the driver describes instead of rows for reads by `mapInArrow`: one row for each.
+
+The rows come from the data source and not from `range`: Spark takes a DataFrame made of a range for as small as the
+range, a few bytes, and would broadcast it into any join. A description is an Arrow stream: nothing is unpickled.
+
+```
+slices   | fragment | start | end |
+files    | path | vector | =column, for each partition column |
+changes  no columns
+```
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from esker.delta.read.file_reader import TableFile
+
+__all__ = [
+    "PARTITION_SCHEMA",
+    "ChangesPartition",
+    "FilesPartition",
+    "SlicePartition",
+    "described",
+    "from_descriptions",
+]
+
+PARTITION_SCHEMA = StructType([StructField("partition", BinaryType())])
+"""The Spark schema of the description of a partition, for the option `output=partitions`."""
+
+_SLICES = pa.schema([("fragment", pa.int64()), ("start", pa.int64()), ("end", pa.int64())])
+_BATCH_ROWS = b"batch_rows"
+_VALUE = "="
+"""What the name of a partition column begins with in a description."""
+
+
+@dataclass(frozen=True)
+class SlicePartition(InputPartition):  # type: ignore[misc, unused-ignore]
+    """A partition: slices of fragments that one task reads.
+
+    Args:
+        slices: For each of them the fragment, its first physical row to read, and the row after the last one; None for
+            the whole fragment.
+        batch_rows: The maximum number of rows per batch.
+    """
+
+    slices: tuple[tuple[int, int, int | None], ...]
+    batch_rows: int
+
+
+@dataclass(frozen=True)
+class FilesPartition(InputPartition):  # type: ignore[misc, unused-ignore]
+    """Files, which one task reads."""
+
+    files: tuple[TableFile, ...]
+
+
+class ChangesPartition(InputPartition):
+    """All that changed, which one task reads."""
+
+
+def described(partition: SlicePartition | FilesPartition | ChangesPartition) -> Iterator[pa.RecordBatch]:
+    """A row that describes a partition.
+
+    Example:
+        `next(described(partition)).num_rows`
+    """
+    if isinstance(partition, SlicePartition):
+        columns = list(zip(*partition.slices, strict=True)) or [(), (), ()]
+        arrays = [pa.array(column, pa.int64()) for column in columns]
+        schema = _SLICES.with_metadata({_BATCH_ROWS: str(partition.batch_rows)})
+        batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    elif isinstance(partition, FilesPartition):
+        batch = _of_files(partition.files)
+    else:
+        batch = pa.RecordBatch.from_arrays([], names=[])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    row = pa.array([sink.getvalue().to_pybytes()], pa.binary())
+    yield pa.RecordBatch.from_arrays([row], names=["partition"])
+
+
+def from_descriptions(batches: Iterator[pa.RecordBatch]) -> Iterator[InputPartition]:
+    """The partitions that rows describe.
+
+    Example:
+        `list(from_descriptions(described(partition)))`
+    """
+    for batch in batches:
+        for value in batch.column(0).to_pylist():
+            yield _partition(pa.ipc.open_stream(value).read_all())
+
+
+def _of_files(files: tuple[TableFile, ...]) -> pa.RecordBatch:
+    arrays = {
+        "path": pa.array([file.path for file in files], pa.string()),
+        "vector": pa.array([json.dumps(file.deletion_vector) for file in files], pa.string()),
+    }
+    for name, first in files[0].partition.items() if files else ():
+        values = [file.partition[name].as_py() for file in files]
+        arrays[_VALUE + name] = pa.array(values, first.type)
+    return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+
+
+def _partition(table: pa.Table) -> InputPartition:
+    if table.schema.names == _SLICES.names:
+        slices = zip(*(column.to_pylist() for column in table.columns), strict=True)
+        return SlicePartition(tuple(slices), int((table.schema.metadata or {})[_BATCH_ROWS]))
+    if not table.schema.names:
+        return ChangesPartition(0)
+    names = [name for name in table.schema.names if name.startswith(_VALUE)]
+    files = []
+    for at, (path, vector) in enumerate(zip(table["path"].to_pylist(), table["vector"].to_pylist(), strict=True)):
+        values = {name.removeprefix(_VALUE): table[name][at] for name in names}
+        files.append(TableFile(path, values, json.loads(vector)))
+    return FilesPartition(tuple(files))

@@ -1,0 +1,91 @@
+"""A read that the driver has planned: what it gives, and how tasks read a partition of it. Of either format.
+
+A plan pins the version, is checked against the table, and can be pickled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from esker.spark.delta_reader import DeltaReader, delta_schema, is_delta, open_delta
+from esker.spark.options import ReadOptions, read_address
+from esker.spark.reader import SliceScan, lance_version, read_schema
+from esker.spark.session_settings import machine_zone
+from esker.spark.table import PinnedTable
+
+__all__ = ["PartitionReader", "PlannedRead", "plan_read"]
+
+
+class PartitionReader(Protocol):
+    """What reads partitions in a task."""
+
+    def batches(self, partitions: Iterable[InputPartition]) -> Iterator[pa.RecordBatch]:
+        """Their rows, in the types that Spark exchanges."""
+
+    def rows(self, partitions: Iterable[InputPartition]) -> Iterator[pa.RecordBatch]:
+        """Their rows, in the types of the table."""
+
+    def count(self, partitions: Iterable[InputPartition]) -> int:
+        """How many rows they have. Only columns of the filter are read."""
+
+
+@dataclass(frozen=True)
+class PlannedRead:
+    """A read of one version of a table.
+
+    Args:
+        options: What to say to the format for the same rows: the version is among it.
+        parsed: The same, parsed.
+        reader: What reads partitions in a task.
+        schema: The Spark schema of the rows.
+        num_rows: How many rows there are, if the table's metadata tell.
+        bytes_per_row: How many bytes a row has, if that is known.
+    """
+
+    options: Mapping[str, str]
+    parsed: ReadOptions
+    reader: PartitionReader
+    schema: StructType
+    num_rows: int | None
+    bytes_per_row: Callable[[], float] | None = None
+
+
+def plan_read(options: Mapping[str, str]) -> PlannedRead:
+    """Plans a read on the driver.
+
+    Args:
+        options: As for `spark.read`, the path among them.
+
+    Raises:
+        NotFoundError: There is no table, or no such version.
+        InvalidArgumentError: A column does not exist, or the filter does not parse.
+        UnsupportedError: Spark has no type for that of a column.
+
+    Example:
+        `plan_read({"path": "t.lance"}).num_rows`
+    """
+    address, parsed = read_address(options), ReadOptions.parse(options)
+    pinned = {**options, "path": address.uri}
+    if is_delta(address):
+        parsed.check_format("delta", address.uri)
+        table = open_delta(address, parsed)
+        schema = delta_schema(table, parsed)
+        if parsed.changes is None:
+            pinned["version"] = str(table.version())
+        known = parsed.filter is None and parsed.changes is None
+        reader = DeltaReader(address, table.version(), schema, parsed)
+        return PlannedRead(pinned, parsed, reader, schema, table._rows_by_statistics() if known else None)
+    parsed.check_format("lance", address.uri)
+    snapshot = PinnedTable(address, lance_version(parsed))
+    schema = read_schema(snapshot, parsed)
+    spelled = parsed.spelled(snapshot.schema.names)
+    scan = SliceScan(address, snapshot.version, schema, spelled, machine_zone(), snapshot.entry)
+    pinned["version"] = str(snapshot.version)
+    rows = snapshot.num_rows if parsed.filter is None else None
+    return PlannedRead(pinned, parsed, scan, schema, rows, snapshot.bytes_per_row)

@@ -1,0 +1,68 @@
+"""Names in options in the spelling of the table: case does not tell columns apart, as in Spark by default."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+__all__ = ["spelled_as", "spelled_sql"]
+
+_WORDS = re.compile(
+    r"'(?:[^']|'')*'"
+    r"|`(?P<ticked>(?:[^`]|``)+)`"
+    r"|(?P<dotted>\.\s*)?(?P<word>[A-Za-z_][A-Za-z0-9_]*)(?P<called>\s*\()?"
+)
+
+
+def spelled_as(found: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Names of columns in the spelling of a table: case does not tell them apart, as in Spark by default.
+
+    Args:
+        found: The names in a DataFrame. One that the table has exactly stays, and so does one that fits several.
+        known: The names in the table.
+
+    Example:
+        >>> from esker.spark.spelling import spelled_as
+        >>> spelled_as(["ID", "new", "s"], ["id", "s"])
+        ['id', 'new', 's']
+    """
+    exact = set(found)
+    made = []
+    for name in found:
+        near = [each for each in known if each.lower() == name.lower()]
+        alike = [each for each in found if each.lower() == name.lower()]
+        is_clear = len(near) == 1 and len(alike) == 1 and near[0] not in exact
+        made.append(near[0] if is_clear else name)
+    return made
+
+
+def spelled_sql(sql: str, known: Sequence[str]) -> str:
+    """A filter with the names of its columns in the spelling of a table.
+
+    Texts, names of functions and fields of structs stay as they are, and so do words that fit no column or several.
+
+    Example:
+        >>> from esker.spark.spelling import spelled_sql
+        >>> spelled_sql("ID > 3 AND s = 'ID' AND abs(`Id`) < 9", ["id", "s"])
+        "id > 3 AND s = 'ID' AND abs(`id`) < 9"
+    """
+    exact = set(known)
+    near: dict[str, str | None] = {}
+    for name in known:
+        near[name.lower()] = None if name.lower() in near else name
+
+    def spelled(name: str) -> str:
+        return name if name in exact else near.get(name.lower()) or name
+
+    def written(match: re.Match[str]) -> str:
+        if match["ticked"] is not None:
+            name = spelled(match["ticked"].replace("``", "`"))
+            return f"`{name.replace('`', '``')}`"
+        word = match["word"]
+        if word is None or match["dotted"] is not None or match["called"] is not None:
+            return match[0]
+        name = spelled(word)
+        plain = name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else f"`{name}`"
+        return plain if name != word else match[0]
+
+    return _WORDS.sub(written, sql)

@@ -1,0 +1,226 @@
+"""`read`: a table on its way to become a DataFrame, of which columns and rows are chosen before that."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from esker.spark.partitions import from_descriptions
+from esker.spark.planned_read import PlannedRead, plan_read
+from esker.spark.session import parallelism_of, register
+from esker.spark.session_settings import ZONE
+from esker.spark.source import EskerSource
+from esker.spark.width import warn_of_width
+from esker.spark.wording import as_raised_by_esker, in_words_of_spark
+
+__all__ = ["TableRead", "partitions_of", "read"]
+
+
+class TableRead:
+    """A table on its way to become a DataFrame, in one version.
+
+    `columns` and `where` choose what is read; Spark cannot tell a Python data source that later. Whatever else one asks
+    of it (`join`, `groupBy`, `collect`...) is asked of the DataFrame, which `to_df` makes; `count` reads metadata.
+
+    Args:
+        spark: A session.
+        options: As for the format, with the path.
+        broadcast: Whether the DataFrame is small enough to be sent to all tasks of a join.
+
+    Example:
+        `esker.spark.read(spark, "flights.lance").columns("carrier").where("month = 1").groupBy("carrier").count()`
+    """
+
+    def __init__(self, spark: SparkSession, options: Mapping[str, str], *, broadcast: bool = False) -> None:
+        self._spark = spark
+        self._broadcast = broadcast
+        self._plan = plan_read(options)
+
+    @property
+    def schema(self) -> StructType:
+        """The schema of the DataFrame."""
+        return self._plan.schema
+
+    @property
+    def version(self) -> int | None:
+        """The version that is read; None for a change data feed."""
+        found = self._plan.options.get("version")
+        return None if found is None else int(found)
+
+    def columns(self, *names: str) -> TableRead:
+        """Chooses the columns that are read.
+
+        Args:
+            names: Their names, in the order of the result; case does not tell them apart, as in Spark by default.
+
+        Returns:
+            The same table with fewer columns.
+
+        Raises:
+            InvalidArgumentError: One does not exist.
+
+        Example:
+            `esker.spark.read(spark, "flights.lance").columns("id", "month")`
+        """
+        return self._but(columns=json.dumps(list(names)))
+
+    def where(self, condition: str | Column) -> Any:
+        """Chooses the rows that are read.
+
+        Args:
+            condition: The text of an SQL WHERE clause; a second one is joined with AND. A Column of Spark is for the
+                DataFrame: all rows are read, and Spark filters them.
+
+        Returns:
+            The same table with fewer rows; a DataFrame for a Column.
+
+        Raises:
+            InvalidArgumentError: It does not parse, or names no column.
+
+        Example:
+            `esker.spark.read(spark, "flights.lance").where("month = 1").count()`
+        """
+        if not isinstance(condition, str):
+            return self.to_df().where(condition)
+        given = self._plan.options.get("filter")
+        zone = self._plan.options.get("timezone") or self._spark.conf.get(ZONE)
+        both = condition if given is None else f"({given}) AND ({condition})"
+        return self._but(filter=both, **({} if zone is None else {"timezone": zone}))
+
+    filter = where
+
+    def count(self) -> int:
+        """The number of rows. No column is read, or those of the filter only: by metadata where there is none.
+
+        Example:
+            `esker.spark.read(spark, "flights.lance").count()`
+        """
+        plan = self._plan
+        if plan.num_rows is not None:
+            return plan.num_rows
+        if plan.parsed.changes is not None:
+            return self.to_df().count()
+        reader = plan.reader
+
+        def counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            with in_words_of_spark():
+                rows = reader.count(from_descriptions(batches))
+            yield pa.RecordBatch.from_arrays([pa.array([rows], pa.int64())], names=["rows"])
+
+        with as_raised_by_esker():
+            parts = partitions_of(self._spark, plan).mapInArrow(counted, "rows bigint")
+            found = parts.agg(F.sum("rows")).collect()[0][0]
+        return int(found or 0)
+
+    def to_df(self) -> DataFrame:
+        """The DataFrame.
+
+        Spark never broadcasts it into a join by itself, since its size is unknown to Spark.
+
+        Example:
+            `esker.spark.read(spark, "flights.lance").columns("id").to_df()`
+        """
+        return self._frame
+
+    @cached_property
+    def _frame(self) -> DataFrame:
+        plan = self._plan
+        warn_of_width(plan.options["path"], plan.schema, plan.parsed, plan.bytes_per_row)
+        reader = plan.reader
+
+        def scan(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            with in_words_of_spark():
+                yield from reader.batches(from_descriptions(batches))
+
+        frame = partitions_of(self._spark, plan).mapInArrow(scan, plan.schema)
+        return F.broadcast(frame) if self._broadcast else frame
+
+    def _but(self, **options: str) -> TableRead:
+        return TableRead(self._spark, {**self._plan.options, **options}, broadcast=self._broadcast)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("_frame", "_plan", "_spark"):
+            raise AttributeError(name)
+        return getattr(self.to_df(), name)
+
+    def __getitem__(self, item: Any) -> Any:
+        return self.to_df()[item]
+
+    def __repr__(self) -> str:
+        return f"TableRead({self._plan.options['path']}, version={self.version}, {self.schema.simpleString()})"
+
+
+def partitions_of(spark: SparkSession, plan: PlannedRead) -> DataFrame:
+    """A DataFrame of one row for each partition of a read, which describes it.
+
+    Example:
+        `partitions_of(spark, plan).mapInArrow(scan, plan.schema)`
+    """
+    register(spark)
+    given = {**plan.options, "output": "partitions"}
+    cores = parallelism_of(spark)
+    if cores is not None and plan.parsed.parallelism is None:
+        given["parallelism"] = str(cores)
+    return spark.read.format(EskerSource.name()).options(**given).load()
+
+
+def read(
+    spark: SparkSession,
+    uri: str | os.PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+    filter: str | None = None,
+    version: int | None = None,
+    nanoseconds: str = "error",
+    rows_per_partition: int | None = None,
+    bytes_per_partition: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    timezone: str | None = None,
+    broadcast: bool = False,
+) -> TableRead:
+    """Reads a table, of which columns and rows are chosen before it becomes a DataFrame; with esker's own errors.
+
+    Args:
+        spark: A session, classic or Connect.
+        uri: The table, of either format.
+        columns: Columns to read, in this order; None for all.
+        filter: The text of an SQL WHERE clause; only rows for which it is true are read.
+        version: The version, None for the newest; it is pinned now.
+        nanoseconds: "truncate" truncates times finer than Spark's microseconds, "error" refuses them.
+        rows_per_partition: The maximum number of rows per Spark partition.
+        bytes_per_partition: The maximum number of bytes of data files per Spark partition, 128 MiB by default.
+        storage_options: Options of the store.
+        timezone: The zone of times without one in the filter; by default the zone of the session.
+        broadcast: Whether the table is small enough to be sent to all tasks of a join: Spark does not know its size.
+
+    Returns:
+        The table, which is used as the DataFrame that it becomes.
+
+    Raises:
+        NotFoundError: There is no table, or no such version.
+        InvalidArgumentError: A column does not exist, or the filter does not parse.
+        UnsupportedError: Spark has no type for that of a column.
+
+    Example:
+        `esker.spark.read(spark, "flights.lance").columns("carrier").where("month = 1").distinct().collect()`
+    """
+    given = {
+        "columns": None if columns is None else json.dumps(list(columns)),
+        "filter": filter,
+        "version": version,
+        "nanoseconds": None if nanoseconds == "error" else nanoseconds,
+        "rows_per_partition": rows_per_partition,
+        "bytes_per_partition": bytes_per_partition,
+        "storage_options": json.dumps(dict(storage_options)) if storage_options else None,
+        "timezone": None if filter is None else timezone or spark.conf.get(ZONE),
+    }
+    options = {"path": os.fspath(uri), **{name: str(value) for name, value in given.items() if value is not None}}
+    return TableRead(spark, options, broadcast=broadcast)

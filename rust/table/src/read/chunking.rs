@@ -1,0 +1,203 @@
+//! How a scan is cut into chunks, and how many of them are in memory at a time.
+//!
+//! A chunk ends where the pages' own units end: pages are packed in blocks of 1,024 values and cut into mini-blocks of up to 4,096. A block
+//! that lies in two chunks is unpacked twice, which costs most in wide tables, where a chunk has few rows.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::chunk::ChunkSource;
+
+/// The target size of a chunk in bytes of its files, in large fragments.
+const CHUNK_BYTES: u64 = 8 * 1024 * 1024;
+
+/// The target size of a chunk in small fragments: the least that is worth a task of its own.
+const SMALL_CHUNK_BYTES: u64 = 1024 * 1024;
+
+/// The most bytes of a chunk that is larger than its target for the sake of the pages' units.
+const LARGEST_CHUNK_BYTES: u64 = 32 * 1024 * 1024;
+
+/// Chunks per thread in a fragment, so that threads finish at nearly the same time.
+const CHUNKS_PER_THREAD: u64 = 4;
+
+/// The most rows in a chunk.
+const CHUNK_ROWS: u64 = 1 << 20;
+
+/// The units that chunks are made of, the larger ones first.
+const UNITS: [u64; 2] = [4096, 1024];
+
+/// The least number of chunks that are read concurrently from a store behind a network.
+const FAR_CHUNKS: usize = 16;
+
+/// The most bytes of chunks that are read concurrently, on such a store and on others.
+const FAR_BYTES: u64 = 256 * 1024 * 1024;
+const NEAR_BYTES: u64 = 96 * 1024 * 1024;
+
+/// Bytes of a permit to read ahead.
+const PERMIT_BYTES: u64 = 64 * 1024;
+
+/// The part of a chunk that the first one has where few rows may be enough.
+const FIRST_PART: u64 = 8;
+
+/// The size of a fragment's chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ChunkSize {
+    pub(super) rows: u64,
+    /// A chunk ends at a multiple of it.
+    pub(super) unit: u64,
+    pub(super) bytes_per_row: u64,
+}
+
+pub(super) fn chunk_size(source: &ChunkSource, physical_rows: u64, batch_size: Option<usize>) -> ChunkSize {
+    let tested = source.filter_columns.as_ref().map_or(0, |c| c.bytes_per_row());
+    let bytes = tested.saturating_add(source.other_columns.bytes_per_row());
+    let bytes = bytes.saturating_add(source.blob_bytes_per_row).max(1);
+    size_of(bytes, physical_rows, batch_size, threads())
+}
+
+fn size_of(bytes: u64, physical_rows: u64, batch_size: Option<usize>, threads: u64) -> ChunkSize {
+    let share = physical_rows.saturating_mul(bytes) / threads.saturating_mul(CHUNKS_PER_THREAD).max(1);
+    let rows = (share.clamp(SMALL_CHUNK_BYTES, CHUNK_BYTES) / bytes).clamp(1, CHUNK_ROWS);
+    let fits = |unit: &&u64| unit.saturating_mul(bytes) <= LARGEST_CHUNK_BYTES;
+    let unit = UNITS.iter().find(fits).copied().unwrap_or(1);
+    let rows = rows.next_multiple_of(unit);
+    match batch_size.map(|size| size.max(1) as u64) {
+        // A multiple of the batch size, so that no batch is cut at the end of a chunk.
+        Some(size) => ChunkSize {
+            rows: rows.div_ceil(size).saturating_mul(size),
+            unit: 1,
+            bytes_per_row: bytes,
+        },
+        None => ChunkSize {
+            rows,
+            unit,
+            bytes_per_row: bytes,
+        },
+    }
+}
+
+/// The sizes of the chunks of a scan one after the other: all full, or rising where few rows may be enough.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ramp {
+    divisor: u64,
+}
+
+impl Ramp {
+    pub(super) fn new(few_may_do: bool) -> Self {
+        Ramp {
+            divisor: if few_may_do { FIRST_PART } else { 1 },
+        }
+    }
+
+    /// The rows of the next chunk.
+    pub(super) fn next(&mut self, size: ChunkSize) -> u64 {
+        let rows = (size.rows / self.divisor)
+            .max(1)
+            .next_multiple_of(size.unit)
+            .min(size.rows);
+        self.divisor = (self.divisor / 2).max(1);
+        rows
+    }
+}
+
+pub(super) fn threads() -> u64 {
+    // Asked once: the answer of the system costs several reads of files.
+    static THREADS: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+    *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(2, |n| n.get() as u64))
+}
+
+/// The number of chunks that are read concurrently: two per thread, and more behind a network, where most of the time is spent waiting.
+pub(super) fn readahead(is_far: bool) -> usize {
+    let least = if is_far { FAR_CHUNKS } else { 2 };
+    usize::try_from(threads().saturating_mul(2)).unwrap_or(2).max(least)
+}
+
+/// Bounds what is read ahead by its bytes, and by a number of chunks that rises where few rows may be enough.
+#[derive(Debug, Clone)]
+pub(super) struct Ahead {
+    bytes: Arc<Semaphore>,
+    most: u32,
+    /// The chunks that may be read ahead now; each one that came out brings another.
+    chunks: Option<Arc<Semaphore>>,
+}
+
+/// Held while a chunk is in memory.
+#[derive(Debug)]
+pub(super) struct Permit {
+    _bytes: Option<OwnedSemaphorePermit>,
+    chunks: Option<Arc<Semaphore>>,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if let Some(chunks) = &self.chunks {
+            // The chunk's own place, and another one.
+            chunks.add_permits(2);
+        }
+    }
+}
+
+impl Ahead {
+    pub(super) fn new(is_far: bool, few_may_do: bool) -> Self {
+        let most = permits(if is_far { FAR_BYTES } else { NEAR_BYTES });
+        let first = usize::try_from(threads()).unwrap_or(1);
+        Ahead {
+            bytes: Arc::new(Semaphore::new(most as usize)),
+            most,
+            chunks: few_may_do.then(|| Arc::new(Semaphore::new(first))),
+        }
+    }
+
+    /// Waits until a chunk of so many bytes may be read.
+    pub(super) async fn admit(&self, bytes: u64) -> Permit {
+        let wanted = permits(bytes).min(self.most);
+        // Neither is ever closed.
+        let taken = self.bytes.clone().acquire_many_owned(wanted).await.ok();
+        if let Some(chunks) = &self.chunks {
+            if let Ok(place) = chunks.acquire().await {
+                place.forget();
+            }
+        }
+        Permit {
+            _bytes: taken,
+            chunks: self.chunks.clone(),
+        }
+    }
+}
+
+fn permits(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_chunks_are_made_of_the_pages_units_while_they_stay_small() {
+        let size = |bytes, rows| size_of(bytes, rows, None, 2);
+        // Few columns: the target in bytes decides.
+        assert_eq!((size(8, 100_000_000).rows, size(8, 100_000_000).unit), (1 << 20, 4096));
+        // 250 columns of 8 bytes: the units are whole.
+        let wide = size(2000, 4_000_000);
+        assert_eq!((wide.rows, wide.unit), (8192, 4096));
+        // 4,000 columns: a unit of 1,024 rows has 32 MB.
+        let wider = size(32_000, 250_000);
+        assert_eq!((wider.rows, wider.unit), (1024, 1024));
+        // A megabyte a row: no unit fits.
+        let blobs = size(1 << 20, 1000);
+        assert_eq!((blobs.rows, blobs.unit), (8, 1));
+        let batches = size_of(8, 100_000_000, Some(1000), 2);
+        assert_eq!((batches.rows % 1000, batches.unit), (0, 1));
+    }
+
+    #[test]
+    fn test_first_chunks_are_small_where_few_rows_may_do() {
+        let size = size_of(8, 100_000_000, None, 2);
+        let mut ramp = Ramp::new(true);
+        let rows: Vec<u64> = (0..5).map(|_| ramp.next(size)).collect();
+        assert_eq!(rows, [1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 20]);
+        assert_eq!(Ramp::new(false).next(size), 1 << 20);
+    }
+}

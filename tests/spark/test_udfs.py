@@ -1,0 +1,110 @@
+"""Functions over tables: fused with the scan, and rows that are looked up by random access."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import lance
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import esker
+import esker.spark
+from esker.delta import write_deltalake
+from esker.exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
+
+ROWS = 1_000
+
+
+@pytest.fixture
+def vectors(uri: str) -> str:
+    values = pa.FixedSizeListArray.from_arrays(pa.array(range(ROWS * 2), pa.float32()), 2)
+    table = pa.table({"id": pa.array(range(ROWS), pa.int64()), "name": [f"n{i}" for i in range(ROWS)], "v": values})
+    lance.write_dataset(table, uri, max_rows_per_file=300)
+    return uri
+
+
+def test_a_function_gets_the_batches_of_the_table_as_they_are(spark: SparkSession, vectors: str) -> None:
+    def longest(batch: pa.RecordBatch) -> pa.Table | None:
+        assert batch.schema.field("v").type == pa.list_(pa.float32(), 2)
+        assert batch.schema.names == ["id", "v"]
+        if batch.column("id")[0].as_py() < 300:
+            return None
+        last = batch.slice(batch.num_rows - 1)
+        # Another order of columns, another type of one: they are matched by name.
+        return pa.table({"sum": [float(sum(last.column("v")[0].as_py()))], "id": last.column("id").cast(pa.int32())})
+
+    found = esker.spark.map_batches(vectors, longest, ["id", "v"], "id < 900", schema="id bigint, sum double")
+    assert found.schema.simpleString() == "struct<id:bigint,sum:double>"
+    rows = sorted((row.id, row["sum"]) for row in found.collect())
+    assert rows[-1] == (899, 899 * 4 + 1.0)
+    assert all(total == number * 4 + 1 for number, total in rows)
+    assert esker.spark.map_batches(vectors, lambda b: [b, b], ["id"]).count() == 2 * ROWS
+    with pytest.raises(SchemaMismatchError, match="returns a batch"), esker.spark.errors():
+        esker.spark.map_batches(vectors, lambda b: 3, ["id"]).collect()
+
+
+def test_a_worker_opens_a_table_once(spark: SparkSession, vectors: str) -> None:
+    version = esker.dataset(vectors).version
+
+    def taken(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        seen = set()
+        for batch in batches:
+            for start in range(0, batch.num_rows, 10):
+                dataset = esker.spark.worker_dataset(vectors, version)
+                seen.add(id(dataset))
+                rows = dataset.take(batch.column(0).slice(start, 10), columns=["name"])
+                yield pa.RecordBatch.from_arrays([rows["name"].combine_chunks()], names=["name"])
+        assert len(seen) == 1, os.getpid()
+
+    names = spark.range(0, 100, 1, 2).mapInArrow(taken, "name string")
+    assert sorted(row.name for row in names.collect()) == sorted(f"n{i}" for i in range(100))
+
+
+def test_an_open_table_is_not_taken_for_another_one_at_its_place(tmp_path: object) -> None:
+    import shutil
+
+    uri = f"{tmp_path}/t"
+    for values in ([1, 2], [3, 4, 5]):
+        esker.write_dataset(pa.table({"id": values}), uri)
+        assert esker.spark.worker_dataset(uri, 1).to_table()["id"].to_pylist() == values
+        shutil.rmtree(uri)
+
+
+def test_rows_are_looked_up_by_key_and_by_row_id(spark: SparkSession, vectors: str) -> None:
+    asked = spark.sql("SELECT * FROM VALUES (7L, 'a'), (999L, 'b'), (-1L, 'c'), (NULL, 'd'), (7L, 'e') AS t(ID, tag)")
+    found = esker.spark.lookup(asked, vectors, on="id", columns=["NAME", "v"])
+    assert found.schema.simpleString() == "struct<ID:bigint,tag:string,name:string,v:array<float>>"
+    rows = {row.tag: (row.ID, row["name"], row.v) for row in found.collect()}
+    assert rows == {
+        "a": (7, "n7", [14.0, 15.0]),
+        "b": (999, "n999", [1998.0, 1999.0]),
+        "c": (-1, None, None),
+        "d": (None, None, None),
+        "e": (7, "n7", [14.0, 15.0]),
+    }
+    inner = esker.spark.lookup(asked, vectors, on="id", columns=["name"], how="inner")
+    assert sorted(row.tag for row in inner.collect()) == ["a", "b", "e"]
+    texts = spark.sql("SELECT 'n5' AS name")
+    assert [row.id for row in esker.spark.lookup(texts, vectors, on="name", columns=["id"]).collect()] == [5]
+    numbers = spark.sql("SELECT explode(array(3L, (1L << 32) + 1, 77L << 32, NULL)) AS _rowid")
+    by_id = {row._rowid: row["name"] for row in esker.spark.lookup(numbers, vectors, columns=["name"]).collect()}
+    assert by_id == {3: "n3", (1 << 32) + 1: "n301", 77 << 32: None, None: None}
+
+
+def test_what_a_lookup_refuses(spark: SparkSession, vectors: str, tmp_path: object) -> None:
+    frame = spark.sql("SELECT 1L AS id, 'x' AS name")
+    with pytest.raises(InvalidArgumentError, match="on both sides"):
+        esker.spark.lookup(frame, vectors, on="id")
+    with pytest.raises(InvalidArgumentError, match="'_rowid' in the DataFrame"):
+        esker.spark.lookup(frame, vectors)
+    with pytest.raises(InvalidArgumentError, match="'key'"):
+        esker.spark.lookup(frame, vectors, on="key")
+    write_deltalake(f"{tmp_path}/d", pa.table({"id": [1]}))
+    with pytest.raises(UnsupportedError, match="Delta table"):
+        esker.spark.lookup(frame, f"{tmp_path}/d", on="id")
+    esker.write_dataset(pa.table({"id": [1, 1], "v": [1, 2]}), f"{tmp_path}/twice")
+    with pytest.raises(InvalidArgumentError, match="one row for each value"), esker.spark.errors():
+        esker.spark.lookup(frame, f"{tmp_path}/twice", on="id", columns=["v"]).collect()
