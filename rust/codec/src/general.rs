@@ -6,7 +6,7 @@
 //! ```
 
 use std::cell::RefCell;
-use std::io::Read;
+use std::io::{Cursor, Read};
 
 use crate::error::{CodecError, Result};
 use crate::lz4;
@@ -120,16 +120,25 @@ fn decompress_zstd(compressed: &[u8], limit: usize, out: &mut Vec<u8>) -> Result
     let likely = likely(frame.len());
     if let Some(length) = length.filter(|length| *length <= limit.min(likely)) {
         let start = out.len();
-        out.resize(start.saturating_add(length), 0);
-        let room = out.get_mut(start..).unwrap_or_default();
-        let written = DECOMPRESSOR.with_borrow_mut(|kept| {
+        out.reserve(length);
+        // It writes behind what is there, into memory that need not be filled before.
+        let mut room = Cursor::new(std::mem::take(out));
+        room.set_position(start as u64);
+        let done = DECOMPRESSOR.with_borrow_mut(|kept| {
             let decompressor = match kept {
                 Some(decompressor) => decompressor,
                 None => kept.insert(zstd::bulk::Decompressor::new().map_err(failed)?),
             };
-            decompressor.decompress_to_buffer(frame, room).map_err(failed)
-        })?;
-        out.truncate(start.saturating_add(written));
+            decompressor.decompress_to_buffer(frame, &mut room).map_err(failed)
+        });
+        *out = room.into_inner();
+        // There may be more room than for the length that is told.
+        let written = done?;
+        if written > length {
+            return Err(CodecError::corrupt(format!(
+                "expected a zstd frame of {length} bytes, found {written}"
+            )));
+        }
         return Ok(());
     }
     let mut decoder = zstd::stream::read::Decoder::with_buffer(frame).map_err(failed)?;

@@ -98,7 +98,7 @@ pub(crate) fn explain(arrays: &[ArrayRef], target: Target) -> Result<Vec<Alterna
         LeafValues::Dictionary(keys, _) => index_candidates(keys, target)?,
         LeafValues::Fixed(_) | LeafValues::Variable(_) => candidates(&levels, &values, target)?,
     };
-    let chosen = choice(&candidates, target);
+    let chosen = choice(&candidates, &values, target);
     let bytes = |candidate: &Candidate| candidate.price.bytes;
     let least = candidates.iter().map(bytes).min().unwrap_or(0);
     let taken = chosen.and_then(|index| candidates.get(index)).map_or(0, bytes);
@@ -155,7 +155,7 @@ fn encode_values(levels: &Levels, values: LeafValues, target: Target) -> Result<
         }
         LeafValues::Dictionary(keys, items) => {
             let items = encode_items(items, keys.len, target)?;
-            let plan = index_plan(keys, target)?;
+            let plan = index_plan(keys, 0, target)?;
             let dictionary = PlannedDictionary {
                 indices: keys.clone(),
                 coding: plan.coding,
@@ -166,7 +166,7 @@ fn encode_values(levels: &Levels, values: LeafValues, target: Target) -> Result<
         }
         LeafValues::Fixed(_) | LeafValues::Variable(_) => {
             let mut candidates = candidates(levels, &values, target)?;
-            let way = match choice(&candidates, target) {
+            let way = match choice(&candidates, &values, target) {
                 Some(index) => candidates.swap_remove(index).way,
                 None => Way::Zip,
             };

@@ -5,7 +5,7 @@ use arrow_schema::DataType;
 use super::constant::constant_of;
 use super::dictionary::{dictionary_candidate, dictionary_estimate};
 use super::fixed::fixed_candidates;
-use super::price::{picos, Price, Step};
+use super::price::{besides, picos, Price, Step};
 use super::variable::{symbols_floor, variable_candidates};
 use super::way::{Coding, Target, Way};
 use crate::error::Result;
@@ -18,12 +18,22 @@ use crate::v2_1::values::LeafValues;
 /// The overhead of a chunk in bytes: its word, its header and padding.
 pub(super) const CHUNK_COST: usize = 14;
 
-/// In a balanced write a byte is worth so many picoseconds: about what it takes to get it from a store.
-const PICOS_PER_BYTE: u64 = 1000;
+/// How much of it is padding.
+pub(super) const PADDING: usize = 4;
 
-/// In a balanced write compressed values may take so many percent of the time of others.
+/// In a balanced write a byte is worth so many picoseconds: about what it takes to get it from a store, or to write and to keep it.
+const PICOS_PER_BYTE: u64 = 3500;
+
+/// In a balanced write a read of compressed values may take so many percent of the time of others.
 pub(super) const SLOWEST: u64 = 110;
 const SLOWEST_DOUBLES: u64 = 130;
+const SLOWEST_TEXTS: u64 = 120;
+
+/// Where so many percent of the bytes are saved, all may take as much time as doubles.
+const MUCH: usize = 25;
+
+/// General compression that saves fewer percent of the bytes is not worth its time.
+const LEAST_GAIN: usize = 10;
 
 /// A way with its price.
 pub(crate) struct Candidate {
@@ -77,14 +87,18 @@ impl Candidate {
 }
 
 /// The candidate that a hint asks for, else the best that is not barred.
-pub(crate) fn choice(candidates: &[Candidate], target: Target) -> Option<usize> {
+pub(crate) fn choice(candidates: &[Candidate], values: &LeafValues, target: Target) -> Option<usize> {
     // Decimals that are stored as doubles compress well and are slow to pack, so a little more is allowed.
-    let is_double = target.leaf.data_type == DataType::Float64;
-    choice_within(candidates, target, if is_double { SLOWEST_DOUBLES } else { SLOWEST })
+    let slowest = match (&target.leaf.data_type, values) {
+        (DataType::Float64, _) => SLOWEST_DOUBLES,
+        (_, LeafValues::Variable(_)) => SLOWEST_TEXTS,
+        _ => SLOWEST,
+    };
+    choice_within(candidates, target, slowest, besides(values))
 }
 
-/// The same, where balanced compression may take `slowest` percent of the time.
-pub(super) fn choice_within(candidates: &[Candidate], target: Target, slowest: u64) -> Option<usize> {
+/// The same, where balanced compression may take `slowest` percent of the time of a read, which takes `besides` besides decoding.
+pub(super) fn choice_within(candidates: &[Candidate], target: Target, slowest: u64, besides: u64) -> Option<usize> {
     let all = || candidates.iter().enumerate();
     let allowed = || all().filter(|(_, candidate)| candidate.barred.is_none());
     let asked = all().filter(|(_, candidate)| candidate.asked.is_some());
@@ -107,14 +121,22 @@ pub(super) fn choice_within(candidates: &[Candidate], target: Target, slowest: u
             .map(|(index, _)| index)
             .or(Some(plain_index)),
         Goal::Balanced => {
-            let slowest = plain.price.picos.saturating_mul(slowest) / 100;
+            let slowest = |candidate: &Candidate| {
+                let most = if worth(candidate, MUCH) {
+                    SLOWEST_DOUBLES
+                } else {
+                    slowest
+                };
+                plain.price.picos.saturating_add(besides).saturating_mul(most) / 100
+            };
             let score = |candidate: &Candidate| {
                 let bytes = (candidate.price.bytes as u64).saturating_mul(PICOS_PER_BYTE);
                 bytes.saturating_add(candidate.price.picos)
             };
             let better = allowed()
-                .filter(|(_, candidate)| candidate.is_compressed() && worth(candidate, 5))
-                .filter(|(_, candidate)| candidate.price.picos <= slowest);
+                .filter(|(_, candidate)| candidate.is_compressed() && worth(candidate, LEAST_GAIN))
+                .filter(|(_, candidate)| candidate.price.picos.saturating_add(besides) <= slowest(candidate))
+                .filter(|(_, candidate)| score(candidate) < score(plain));
             let best = better.min_by_key(|(_, candidate)| score(candidate));
             best.map(|(index, _)| index).or(Some(plain_index))
         }

@@ -2,7 +2,7 @@
 
 use super::candidate::{choice_within, with_chunks, Candidate, SLOWEST};
 use super::price::{picos, Price, Step};
-use super::sample::compressed_chunks;
+use super::sample::{compressed_chunks, Growth};
 use super::way::{fixed_chunks, Coding, Target, Way};
 use crate::error::Result;
 use crate::v2_1::general::encode::{Around, Scheme};
@@ -11,6 +11,12 @@ use crate::v2_1::mini_block::encode::{fixed_chunk_len, ChunkEncoder};
 use crate::v2_1::run_length::encode::MAX_RUN;
 use crate::v2_1::statistics::statistics;
 use crate::v2_1::values::FixedWidth;
+
+/// Bytes of the file that a chunk aims at.
+const CHUNK_BYTES: usize = 4096;
+
+/// Values of a chunk that is packed.
+const PACKED_VALUES: usize = 1024;
 
 /// What a column asks of its values in chunks.
 #[derive(Default)]
@@ -28,12 +34,12 @@ pub(super) fn fixed_candidates(fixed: &FixedWidth, target: Target) -> Result<Vec
         rle_threshold: hints.rle_threshold,
         split_bytes: hints.split_bytes,
     };
-    chunk_candidates(fixed, &asked, &target.schemes())
+    chunk_candidates(fixed, &asked, target)
 }
 
 /// Ways to write the numbers of a dictionary's values: what is asked for is asked of the values, not of them.
 pub(crate) fn index_candidates(indices: &FixedWidth, target: Target) -> Result<Vec<Candidate>> {
-    chunk_candidates(indices, &Asked::default(), &target.schemes())
+    chunk_candidates(indices, &Asked::default(), target)
 }
 
 /// How values in chunks are written.
@@ -43,10 +49,10 @@ pub(crate) struct Plan {
     pub(crate) price: Price,
 }
 
-/// How the numbers of a dictionary's values are written.
-pub(crate) fn index_plan(indices: &FixedWidth, target: Target) -> Result<Plan> {
+/// How the numbers of a dictionary's values are written, where a read takes `besides` besides decoding them.
+pub(crate) fn index_plan(indices: &FixedWidth, besides: u64, target: Target) -> Result<Plan> {
     let mut candidates = index_candidates(indices, target)?;
-    let chosen = choice_within(&candidates, target, SLOWEST).map(|index| candidates.swap_remove(index));
+    let chosen = choice_within(&candidates, target, SLOWEST, besides).map(|index| candidates.swap_remove(index));
     Ok(match chosen {
         Some(Candidate {
             way: Way::Chunks(coding, around),
@@ -67,7 +73,7 @@ pub(crate) fn asked_scheme(chunks: &dyn ChunkEncoder, len: usize, target: Target
         return Ok(None);
     };
     const PLAIN: usize = 1 << 20;
-    let (around, price) = compressed_chunks(chunks, len, scheme, PLAIN, false)?;
+    let (around, price) = compressed_chunks(chunks, len, scheme, PLAIN, Growth::NONE)?;
     Ok((price.bytes < PLAIN).then_some(around))
 }
 
@@ -79,8 +85,9 @@ fn flat_price(fixed: &FixedWidth) -> Price {
     }
 }
 
-fn chunk_candidates(fixed: &FixedWidth, asked: &Asked, schemes: &[Scheme]) -> Result<Vec<Candidate>> {
+fn chunk_candidates(fixed: &FixedWidth, asked: &Asked, target: Target) -> Result<Vec<Candidate>> {
     let bytes = fixed.contiguous();
+    let schemes = &target.schemes();
     let (len, width) = (fixed.len, fixed.bits / 8);
     let flat = flat_price(fixed);
     let mut out = vec![Candidate::chunks(Coding::Flat, None, flat)];
@@ -109,13 +116,18 @@ fn chunk_candidates(fixed: &FixedWidth, asked: &Asked, schemes: &[Scheme]) -> Re
     if schemes.is_empty() || fixed.bits == 0 {
         return Ok(out);
     }
+    // As much of the file as a chunk takes that is packed.
+    let packed = out.get(1).map_or(0, |packed| {
+        packed.price.bytes.saturating_mul(PACKED_VALUES) / len.max(1)
+    });
+    let growth = Growth::new(packed.clamp(CHUNK_BYTES, 2 * CHUNK_BYTES), target.goal);
     let mut compressed = Vec::new();
     for plain in &out {
         let Way::Chunks(coding, None) = &plain.way else {
             continue;
         };
         compressed.extend(
-            around(fixed, coding, plain.price, schemes)?
+            around(fixed, coding, plain.price, schemes, growth)?
                 .into_iter()
                 .map(|found| Candidate {
                     barred: plain.barred.clone(),
@@ -130,7 +142,7 @@ fn chunk_candidates(fixed: &FixedWidth, asked: &Asked, schemes: &[Scheme]) -> Re
             picos: picos(Step::Split, len, bytes.len()),
         };
         let asked = asked.split_bytes == Some(true);
-        let found = around(fixed, &Coding::Split, split, schemes)?.into_iter();
+        let found = around(fixed, &Coding::Split, split, schemes, growth)?.into_iter();
         compressed.extend(found.map(|candidate| candidate.asked_if(asked, "bss asks for it")));
     }
     out.extend(compressed);
@@ -138,12 +150,21 @@ fn chunk_candidates(fixed: &FixedWidth, asked: &Asked, schemes: &[Scheme]) -> Re
 }
 
 /// A coding within each of the schemes.
-fn around(fixed: &FixedWidth, coding: &Coding, price: Price, schemes: &[Scheme]) -> Result<Vec<Candidate>> {
+fn around(
+    fixed: &FixedWidth,
+    coding: &Coding,
+    price: Price,
+    schemes: &[Scheme],
+    growth: Growth,
+) -> Result<Vec<Candidate>> {
     let chunks = fixed_chunks(fixed, coding);
     // A packed chunk has 1,024 values at most, and runs are long already.
-    let may_grow = matches!(coding, Coding::Flat | Coding::Split) && fixed.bits >= 8;
+    let growth = match coding {
+        Coding::Flat | Coding::Split if fixed.bits >= 8 => growth,
+        _ => Growth::NONE,
+    };
     let found = schemes.iter().map(|scheme| {
-        let (around, compressed) = compressed_chunks(&*chunks, fixed.len, *scheme, price.bytes, may_grow)?;
+        let (around, compressed) = compressed_chunks(&*chunks, fixed.len, *scheme, price.bytes, growth)?;
         let coding = match coding {
             Coding::Packed => Coding::Packed,
             Coding::Runs => Coding::Runs,

@@ -2,20 +2,47 @@
 
 use esker_codec::general_work::{work, Work};
 
-use super::candidate::CHUNK_COST;
-use super::price::{general_picos, Price};
+use super::candidate::{CHUNK_COST, PADDING};
+use super::price::{general_picos, picos, Price, Step};
 use crate::error::Result;
+use crate::goal::Goal;
 use crate::v2_1::general::encode::{Around, Scheme};
 use crate::v2_1::mini_block::encode::{ChunkBuffers, ChunkEncoder};
 
 /// Chunks that are tried.
 const TRIED: usize = 12;
 
-/// Chunks are not enlarged beyond so many times.
-const MOST_TIMES: usize = 8;
+/// How much larger chunks may become that are compressed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Growth {
+    /// Bytes of the file that a chunk aims at: whoever reads one value reads all of them.
+    pub(super) stored: usize,
+    /// Bytes that a chunk holds at most before it is compressed.
+    pub(super) raw: usize,
+}
 
-/// Bytes that an enlarged chunk holds at most before it is compressed.
-const MOST_BYTES: usize = 32 * 1024;
+impl Growth {
+    /// No chunk grows.
+    pub(super) const NONE: Growth = Growth { stored: 0, raw: 0 };
+
+    /// Chunks of about `stored` bytes, or, for small files, as many as compression gains from.
+    pub(super) fn new(stored: usize, goal: Goal) -> Growth {
+        const KIB: usize = 1024;
+        match goal {
+            Goal::Small => Growth {
+                stored: 64 * KIB,
+                raw: 64 * KIB,
+            },
+            Goal::Fast | Goal::Balanced => Growth { stored, raw: 32 * KIB },
+        }
+    }
+
+    /// How many times as large chunks become, of which the largest has `largest` bytes and takes `stored` on average: a power of two.
+    fn times(self, largest: usize, stored: usize) -> usize {
+        let times = (self.stored / stored.max(1)).min(self.raw / largest.max(1));
+        1 << times.max(1).ilog2()
+    }
+}
 
 /// Some buffers.
 #[derive(Default)]
@@ -24,8 +51,6 @@ pub(super) struct Sample {
     buffers: Vec<Vec<u8>>,
     /// Bytes of others.
     rest: usize,
-    /// Values in all of them.
-    values: usize,
 }
 
 /// What general compression makes of chunks of `bytes` bytes, what chunks take besides included: how large they are, and what it costs.
@@ -34,24 +59,19 @@ pub(super) fn compressed_chunks(
     len: usize,
     scheme: Scheme,
     bytes: usize,
-    may_grow: bool,
+    growth: Growth,
 ) -> Result<(Around, Price)> {
     let first = Around { scheme, times: 1 };
     let sample = Sample::of(chunks, len, first)?;
-    let raw = bytes.saturating_sub(sample.chunk_costs(len));
-    let price = sample.compressed(scheme, raw)?.plus(sample.chunk_costs(len));
-    // A chunk that shrinks to two thirds or less may hold twice the values, and so on.
-    let times = price.bytes.max(1).saturating_mul(3);
-    let times = (bytes.saturating_mul(4) / times).clamp(1, MOST_TIMES).ilog2();
-    let largest = sample.buffers.iter().map(Vec::len).max().unwrap_or(0).max(1);
-    let room = (MOST_BYTES / largest).clamp(1, MOST_TIMES).ilog2();
-    let times = 1 << times.min(room);
-    if !may_grow || times == 1 {
+    let raw = bytes.saturating_sub(sample.num_chunks(bytes).saturating_mul(CHUNK_COST));
+    let price = sample.price(scheme, raw)?;
+    let largest = sample.buffers.iter().map(Vec::len).max().unwrap_or(0);
+    let times = growth.times(largest, price.bytes / sample.num_chunks(raw).max(1));
+    if times == 1 {
         return Ok((first, price));
     }
     let around = Around { scheme, times };
-    let sample = Sample::of(chunks, len, around)?;
-    let price = sample.compressed(scheme, raw)?.plus(sample.chunk_costs(len));
+    let price = Sample::of(chunks, len, around)?.price(scheme, raw)?;
     Ok((around, price))
 }
 
@@ -71,16 +91,25 @@ impl Sample {
             data.truncate(sizes.first().copied().unwrap_or(0));
             sample.rest += sizes.iter().skip(1).sum::<usize>();
             sample.buffers.push(data);
-            sample.values += size;
             end = at + size;
         }
         Ok(sample)
     }
 
-    /// What chunks like these take besides their values, for `len` values.
-    fn chunk_costs(&self, len: usize) -> usize {
-        let per_chunk = (self.values / self.buffers.len().max(1)).max(1);
-        len.div_ceil(per_chunk).saturating_mul(CHUNK_COST)
+    /// How many chunks like these `bytes` bytes make.
+    fn num_chunks(&self, bytes: usize) -> usize {
+        let per_chunk = (self.plain() / self.buffers.len().max(1)).max(1);
+        bytes.div_ceil(per_chunk)
+    }
+
+    /// What values of `raw` bytes cost in chunks like these.
+    fn price(&self, scheme: Scheme, raw: usize) -> Result<Price> {
+        let num_chunks = self.num_chunks(raw);
+        let price = self.compressed(scheme, raw)?;
+        Ok(Price {
+            picos: price.picos.saturating_add(picos(Step::Chunk, num_chunks, 0)),
+            bytes: price.bytes.saturating_add(num_chunks.saturating_mul(CHUNK_COST)),
+        })
     }
 
     /// Adds a buffer.
@@ -103,7 +132,8 @@ impl Sample {
             sum.sequences += found.sequences;
             sum.coded_literals += found.coded_literals;
             sum.tables += found.tables;
-            after += out.len();
+            // Chunks are padded, and so is what CHUNK_COST says, on average.
+            after += out.len().next_multiple_of(8).saturating_sub(PADDING);
         }
         let before = self.plain().max(1);
         let scaled = |part: u64| {
@@ -112,7 +142,7 @@ impl Sample {
         };
         Ok(Price {
             bytes: usize::try_from(scaled(after as u64)).unwrap_or(usize::MAX),
-            picos: scaled(general_picos(scheme, sum, before)),
+            picos: scaled(general_picos(scheme, sum, before, after)),
         })
     }
 }

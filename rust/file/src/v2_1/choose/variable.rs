@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::candidate::{with_chunks, Candidate};
 use super::price::{picos, Price, Step};
-use super::sample::{compressed_chunks, Sample};
+use super::sample::{compressed_chunks, Growth, Sample};
 use super::way::{Coding, Target, Way};
 use crate::error::Result;
 use crate::goal::Goal;
@@ -17,6 +17,9 @@ use crate::v2_1::variable::encode::VariableChunks;
 
 /// From this size in bytes on, values may be worth compressing one by one.
 const HUGE_VALUE: usize = 32 * 1024;
+
+/// Bytes of the file that a chunk aims at.
+const CHUNK_BYTES: usize = 4096;
 
 /// The best compression ratio of FSST that is assumed for values and offsets.
 const SYMBOLS_GAIN: usize = 4;
@@ -88,11 +91,12 @@ fn chunk_candidates(
     let schemes = target.schemes();
     // Compression that has to make a tenth of the values is not tried beside a dictionary that does.
     let tried = dictionary > price.bytes / 10 && !schemes.is_empty();
+    let growth = Growth::new(CHUNK_BYTES, target.goal);
     if tried {
         let some = variable.some(TRIED_BYTES);
         let chunks = VariableChunks { values: &some };
         for scheme in &schemes {
-            let (around, compressed) = compressed_chunks(&chunks, some.len(), *scheme, price.bytes, true)?;
+            let (around, compressed) = compressed_chunks(&chunks, some.len(), *scheme, price.bytes, growth)?;
             out.push(Candidate::chunks(
                 Coding::Variable,
                 Some(around),
@@ -107,7 +111,7 @@ fn chunk_candidates(
             let coded = trained.encode(&variable.some(TRIED_BYTES));
             let (chunks, len) = (CodedChunks { coded: &coded }, coded.values.len());
             for scheme in &schemes {
-                let (around, compressed) = compressed_chunks(&chunks, len, *scheme, price.bytes, true)?;
+                let (around, compressed) = compressed_chunks(&chunks, len, *scheme, price.bytes, growth)?;
                 let coding = Coding::Symbols(trained.clone());
                 out.push(Candidate::chunks(coding, Some(around), price.within(compressed)));
             }

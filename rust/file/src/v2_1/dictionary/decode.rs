@@ -192,6 +192,7 @@ const MOST_ITEMS: u64 = 1 << 28;
 
 fn append_fixed(keys: impl Iterator<Item = u64>, items: &FixedBuilder, out: &mut FixedBuilder) {
     match out.width {
+        2 => append_words::<2>(keys, items, out),
         4 => append_words::<4>(keys, items, out),
         8 => append_words::<8>(keys, items, out),
         16 => append_words::<16>(keys, items, out),

@@ -23,6 +23,7 @@ pub(crate) const INDEX_BITS: usize = 32;
 const SAMPLE: usize = 4096;
 
 /// A page's distinct values, in the order in which they come, and for each value its number.
+#[derive(Clone)]
 pub(crate) struct Distinct {
     pub(crate) indices: FixedWidth,
     pub(crate) items: LeafValues,

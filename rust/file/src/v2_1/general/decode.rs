@@ -1,5 +1,7 @@
 //! Undoing zstd and lz4: of a chunk's first buffer, of a block, or of each value.
 
+use std::cell::Cell;
+
 use esker_codec::ends::Offset;
 use esker_codec::general;
 use esker_proto::lance::encodings21 as pb;
@@ -8,6 +10,13 @@ use crate::error::Result;
 use crate::v2_1::builder::{Values, VariableBuilder};
 use crate::v2_1::decode::{Compression, Wanted};
 use crate::v2_1::page::PageId;
+
+/// More memory than this is not kept for the next chunk.
+const MOST_SCRATCH: usize = 1 << 20;
+
+thread_local! {
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// A scheme, and what it is around.
 #[derive(Debug)]
@@ -63,8 +72,31 @@ impl General {
                 return self.append_flat(at, first, size, to.bytes());
             }
         }
-        let raw = self.decompress(at, first, usize::MAX)?;
-        let mut buffers = Vec::with_capacity(buffers.len());
+        // Memory of the last chunk, taken rather than borrowed: what is within may be compressed itself.
+        let mut raw = SCRATCH.take();
+        raw.clear();
+        let done = self.decode_raw(at, first, rest, n, wanted, &mut raw, out);
+        if raw.capacity() <= MOST_SCRATCH {
+            SCRATCH.set(raw);
+        }
+        done
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn decode_raw(
+        &self,
+        at: &PageId,
+        first: &[u8],
+        rest: &[&[u8]],
+        n: usize,
+        wanted: Wanted<'_>,
+        raw: &mut Vec<u8>,
+        out: &mut Values,
+    ) -> Result<()> {
+        if !first.is_empty() {
+            general::decompress_to(self.scheme, first, usize::MAX, raw).map_err(|e| at.kernel(e))?;
+        }
+        let mut buffers = Vec::with_capacity(rest.len() + 1);
         buffers.push(raw.as_slice());
         buffers.extend_from_slice(rest);
         self.values.decode_chunk(at, &buffers, n, wanted, out)

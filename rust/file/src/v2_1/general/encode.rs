@@ -36,10 +36,16 @@ impl Scheme {
         level: None,
     };
 
-    /// For files that are to be small: a few percent smaller, at a third of the speed of writing and the same of reading.
+    /// For files that are to be small: a tenth smaller than at the default, at a tenth of the speed of writing and the same of reading.
     pub(crate) const SMALLEST: Scheme = Scheme {
         name: "zstd",
-        level: Some(6),
+        level: Some(11),
+    };
+
+    /// For what is small and shared by many values: a third smaller than at the default, and as fast to undo.
+    pub(crate) const THOROUGH: Scheme = Scheme {
+        name: "zstd",
+        level: Some(15),
     };
 
     /// The compression around what `values` describes.
