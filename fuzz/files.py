@@ -20,6 +20,8 @@ from esker.file import LanceFileWriter as EskerWriter
 CORPUS = Path(__file__).parent / "corpus" / "open_and_read"
 NUMBERS = random.Random(1)
 COMPRESSION = "lance-encoding:compression"
+GOAL = "goal"
+"""Stands for `compression=` of esker's writer."""
 
 
 def some(values: list[Any], every: int = 7) -> list[Any]:
@@ -37,6 +39,21 @@ def words(count: int) -> list[str]:
 
 def vectors(count: int, size: int) -> list[list[float]]:
     return [[NUMBERS.random() for _ in range(size)] for _ in range(count)]
+
+
+def repeating() -> dict[str, tuple[pa.Array, dict[str, str]]]:
+    """Columns that compress, each as it is for each goal of a write, and what a hint asks for within it."""
+    urls = pa.array([f"https://example.org/{i % 7}/item?page={NUMBERS.randrange(500)}" for i in range(1100)])
+    found: dict[str, tuple[pa.Array, dict[str, str]]] = {}
+    for goal in ("balanced", "small"):
+        found |= {
+            f"goal_{goal}_times": (pa.array([i * 60_000_000 for i in range(1100)], pa.timestamp("us")), {GOAL: goal}),
+            f"goal_{goal}_floats": (pa.array([i % 50 / 8 for i in range(1100)], pa.float32()), {GOAL: goal}),
+            f"goal_{goal}_few": (pa.array([(200, 30_000)[i % 2] for i in range(300)], pa.int16()), {GOAL: goal}),
+            f"goal_{goal}_urls": (urls, {GOAL: goal}),
+            f"goal_{goal}_keys": (pa.array([f"customer {i % 20:09}" for i in range(300)]), {GOAL: goal}),
+        }
+    return found
 
 
 def columns() -> dict[str, tuple[pa.Array, dict[str, str]]]:
@@ -89,6 +106,7 @@ def columns() -> dict[str, tuple[pa.Array, dict[str, str]]]:
             pa.array(people, person),
             {"packed": "true", "lance-encoding:packed": "true"},
         ),
+        **repeating(),
         "maps": (pa.array([[("a", i), ("b", None)][: i % 3] for i in range(20)], pa.map_(pa.string(), pa.int32())), {}),
         "empty": (pa.array([], pa.string()), {}),
     }
@@ -134,7 +152,11 @@ def main() -> None:
                     if version == "0.1":
                         write_table(writer, pa.table([values.drop_null()], schema=schema), version, path)
                         continue
-                    with kind(str(path), schema=schema, version=version) as out:
+                    goal = metadata.get(GOAL)
+                    options: dict[str, Any] = {"compression": goal} if goal else {}
+                    if goal is not None and writer == "pylance":
+                        continue
+                    with kind(str(path), schema=schema, version=version, **options) as out:
                         out.write_batch(pa.record_batch([values], schema=schema))
                 except BaseException as error:  # pylance panics at some types
                     path.unlink(missing_ok=True)

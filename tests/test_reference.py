@@ -61,6 +61,7 @@ def test_names_of_ours_in_the_pages_lead_somewhere() -> None:
     keys = {
         "esker.application.id",
         "esker.application.version",
+        "esker.compression",
         "esker.detached",
         "esker.max_field_id",
         "esker.reverted",

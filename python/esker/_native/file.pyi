@@ -31,6 +31,10 @@ class Alternative:
         """Bytes of the values, counted or estimated; levels come on top of each."""
 
     @property
+    def nanoseconds(self) -> int:
+        """About how long it takes to decode them on one core."""
+
+    @property
     def chosen(self) -> bool:
         """It is what would be written."""
 
@@ -173,6 +177,7 @@ class FileWriter:
         path: Its path in the store.
         schema: The columns.
         version: The file version, such as "2.0".
+        compression: How small the file is to be: "fast", "balanced" or "small".
         page_bytes: Bytes of values in a page; None for the default.
 
     Raises:
@@ -180,7 +185,7 @@ class FileWriter:
     """
 
     def __new__(
-        cls, store: Store, path: str, schema: Schema, *, version: str, page_bytes: int | None
+        cls, store: Store, path: str, schema: Schema, *, version: str, compression: str, page_bytes: int | None
     ) -> FileWriter: ...
     def write_batch(self, batch: ArrowArrayExportable) -> None:
         """Takes rows in; the batch's columns are the schema's, in order."""
@@ -211,8 +216,9 @@ def plain_bytes(store: Store, path: str, column: int) -> int | None:
     The column is read, a page at a time. None for the header of a struct, which holds no values.
     """
 
-def why(store: Store, path: str, column: int, page: int) -> list[Alternative]:
-    """The alternative encodings of one page of a column with their sizes, computed from its values: the page is read.
+def why(store: Store, path: str, column: int, page: int, compression: str) -> list[Alternative]:
+    """The alternative encodings of one page of a column with their prices, computed from its values: the page is read.
+    `compression` is what is chosen for, "fast", "balanced" or "small".
 
     Raises:
         InvalidArgumentError: No such column or page.

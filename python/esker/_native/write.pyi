@@ -20,6 +20,7 @@ def write_fragments(
     *,
     schema: Schema,
     data_storage_version: str,
+    compression: str,
     max_rows_per_file: int,
     max_bytes_per_file: int,
     memory_limit: int,
@@ -39,6 +40,7 @@ def write_fragments(
         stream: The rows.
         schema: Names, types, nullability and field ids.
         data_storage_version: The file version: "2.0".
+        compression: How small the files are to be: "fast", "balanced" or "small".
         max_rows_per_file: Rows after which a new file is started.
         max_bytes_per_file: Bytes after which a new file is started, as far as pages allow.
         memory_limit: Bytes that may be buffered for all columns together.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from .._native.file import Alternative, ColumnLayout, FileLayout, PageLayout, why
 from .._native.store import Store
 from ..exceptions import UnsupportedError
+from ..lance.write.compression import DEFAULT_COMPRESSION
 from .output import Output
 
 
@@ -53,7 +54,7 @@ def weigh(store: Store, name: str, layout: FileLayout, output: Output) -> list[W
 
 def _ways(store: Store, name: str, column: int, page: int) -> list[Alternative]:
     try:
-        return why(store, name, column, page)
+        return why(store, name, column, page, DEFAULT_COMPRESSION)
     except UnsupportedError:
         # File versions without a choice of encodings.
         return []
@@ -87,6 +88,13 @@ def _facts(page: Weighed) -> dict[str, object]:
         "encoding": page.page.encoding,
         "bytes": page.num_bytes,
         "alternatives": [
-            {"name": way.name, "bytes": way.num_bytes, "chosen": way.chosen, "reason": way.reason} for way in page.ways
+            {
+                "name": way.name,
+                "bytes": way.num_bytes,
+                "nanoseconds": way.nanoseconds,
+                "chosen": way.chosen,
+                "reason": way.reason,
+            }
+            for way in page.ways
         ],
     }

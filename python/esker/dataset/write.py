@@ -40,6 +40,11 @@ def write_dataset(
         storage_options: Options of the store, such as credentials.
         data_storage_version: The file version, see `esker.storage_version`; None keeps the table's. An append of
             another version than the table's leaves the table with files of both.
+        compression: How small the files are to be: "fast" leaves out general compression, "balanced" has it where it
+            makes a column smaller but not slower to read, "small" takes the smallest of all. None for what the table
+            has, or "balanced". A new table and an overwrite keep it as `esker.compression` in the config, and all
+            later writes follow it; an append uses it for its own files. Field metadata go before it. Files of version
+            0.1 are never compressed, those of 2.0 only by "small".
         enable_v2_manifest_paths: False gives a new table V1 manifest names.
         enable_stable_row_ids: Whether a new table has stable row ids: rows keep their `_rowid` when they are updated or
             files are compacted. Of no effect on a table that exists, as in pylance.

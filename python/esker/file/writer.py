@@ -16,6 +16,7 @@ from ..arrow.plain_types import plain_array, plain_schema, plain_type
 from ..arrow.struct_offsets import rebased
 from ..exceptions import InvalidArgumentError, SchemaMismatchError
 from ..lance.write.checking import check_input_schema
+from ..lance.write.compression import DEFAULT_COMPRESSION, Compression, checked_compression
 from ..missing import refuse_options
 from ..storage_version import file_version
 from ..store.staging import flush
@@ -44,6 +45,7 @@ class LanceFileWriter:
         data_cache_bytes: Bytes of values to buffer before pages are written, divided among the columns; None for 8 MiB
             per column.
         version: The file version; None for that of new tables.
+        compression: How small the file is to be, "fast", "balanced" (also None) or "small", as for `write_dataset`.
         storage_options: Options of the store, such as credentials.
         namespace_client: Of pylance; refused.
         table_id: Of pylance; refused.
@@ -56,7 +58,7 @@ class LanceFileWriter:
         size_bytes: The file's size in bytes, None before `close`.
 
     Raises:
-        InvalidArgumentError: The version is unknown.
+        InvalidArgumentError: The version or the compression is unknown.
         UnsupportedError: The version or a type cannot be written.
 
     Example:
@@ -75,6 +77,7 @@ class LanceFileWriter:
         *,
         data_cache_bytes: int | None = None,
         version: str | None = None,
+        compression: Compression | None = None,
         storage_options: dict[str, str] | None = None,
         namespace_client: Any = None,
         table_id: list[str] | None = None,
@@ -95,6 +98,7 @@ class LanceFileWriter:
             _place = locate(path, storage_options)
         self._place = _place
         self._version = file_version(version)
+        self._compression = checked_compression(compression) or DEFAULT_COMPRESSION
         self._cache_bytes = data_cache_bytes
         self._max_page_bytes = max_page_bytes if self._version == "2.0" else None
         self._schema: pa.Schema | None = None
@@ -197,7 +201,9 @@ class LanceFileWriter:
             share = max(1, self._cache_bytes // max(1, len(schema)))
             page_bytes = share if page_bytes is None else min(share, page_bytes)
         native = Schema.from_arrow(schema)
-        self._writer = FileWriter(*self._place, native, version=self._version, page_bytes=page_bytes)
+        self._writer = FileWriter(
+            *self._place, native, version=self._version, compression=self._compression, page_bytes=page_bytes
+        )
         self._schema = schema
         for key, value in self._metadata.items():
             self._writer.add_schema_metadata(key, value)

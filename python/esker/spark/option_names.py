@@ -66,6 +66,7 @@ def _options() -> dict[str, Option]:
         Option("saveMode", write),
         Option("maxRowsPerFile", write, other_side="say rowsPerPartition"),
         Option("maxBytesPerFile", write, other_side="say bytesPerPartition"),
+        Option("compression", write, lance, out, f"{out}: its files are Parquet"),
         Option("dataStorageVersion", write, lance, out, f"{out}: its files are Parquet"),
         Option("vectors", write, lance, out, f"{out}: its columns are arrays"),
         Option("maxFilesPerCommit", write, other_side="say maxFilesPerTrigger"),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from esker.delta.table_properties import property_name
 from esker.exceptions import InvalidArgumentError, UnsupportedError
+from esker.lance.write.compression import Compression, checked_compression
 from esker.spark.option_names import CATALOG, Given, checked_path
 from esker.spark.spelling import spelled_as, spelled_sql
 from esker.store.pickling import pickled_options
@@ -238,6 +239,7 @@ class WriteOptions:
         max_files_per_commit: The maximum number of data files that a batch of a stream adds, unless each is full.
         compact_every: After how many batches of a stream the table is compacted; None for never.
         data_storage_version: The file version; None for that of the table.
+        compression: How small the files are to be; None for what the table has.
         vectors: The length of each array column that becomes a fixed_size_list.
         overwrite_schema: Whether an overwrite takes all types from the DataFrame, and none from the old table.
         table_format: The format of a new table: "lance" or "delta"; None for that of an existing table, or "lance".
@@ -252,6 +254,7 @@ class WriteOptions:
     max_files_per_commit: int | None = None
     compact_every: int | None = None
     data_storage_version: str | None = None
+    compression: Compression | None = None
     vectors: Mapping[str, int] | None = None
     overwrite_schema: bool = False
     table_format: str | None = None
@@ -291,6 +294,7 @@ class WriteOptions:
             max_files_per_commit=given.integer("maxFilesPerCommit", 1),
             compact_every=given.integer("compactEvery", 1),
             data_storage_version=given.get("dataStorageVersion"),
+            compression=checked_compression(given.get("compression")),
             vectors=_vectors(given.get("vectors")),
             overwrite_schema=given.switch("overwriteSchema"),
             table_format=table_format,

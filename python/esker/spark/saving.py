@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 
 from esker.exceptions import InvalidArgumentError
+from esker.lance.write.compression import Compression
 from esker.spark.delta_writer import DeltaWriter, writes_delta
 from esker.spark.options import WriteOptions, write_address
 from esker.spark.session import register
@@ -31,6 +32,7 @@ def write(
     max_rows_per_file: int | None = None,
     max_bytes_per_file: int | None = None,
     data_storage_version: str | None = None,
+    compression: Compression | None = None,
     vectors: Mapping[str, int] | None = None,
     merge_schema: bool = False,
     overwrite_schema: bool = False,
@@ -54,6 +56,8 @@ def write(
         max_rows_per_file: The maximum number of rows per data file.
         max_bytes_per_file: The approximate number of bytes per data file.
         data_storage_version: For Lance tables: the file version; None for that of the table.
+        compression: For Lance tables: how small the files are to be, as for `write_dataset`; None for what the table
+            has.
         vectors: For Lance tables: the length of each array column that becomes a fixed_size_list.
         merge_schema: For Delta tables: whether columns that only the DataFrame has are added, and those that it lacks
             are null.
@@ -91,6 +95,7 @@ def write(
         "max_rows_per_file": max_rows_per_file,
         "max_bytes_per_file": max_bytes_per_file,
         "data_storage_version": data_storage_version,
+        "compression": compression,
         "vectors": ",".join(f"{column}={size}" for column, size in vectors.items()) if vectors else None,
         "merge_schema": "true" if merge_schema else None,
         "overwrite_schema": "true" if overwrite_schema else None,

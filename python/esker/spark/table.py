@@ -29,6 +29,7 @@ from esker.lance.operation import application_properties
 from esker.lance.scan.options import ScanOptions
 from esker.lance.scan.scan import Scan
 from esker.lance.version import TableVersion
+from esker.lance.write.compression import DEFAULT_COMPRESSION, Compression, compression_config
 from esker.lance.write.newcomer import append_to_newcomer
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.zoned_filter import instants_apart, told_zone, zoned_predicate
@@ -141,6 +142,7 @@ class FragmentPlan:
         schema: The table's schema after the write, with its field ids.
         options: Sizes of files.
         data_storage_version: The file version of the fragments.
+        compression: How small their files are to be.
         application: The id of a stream and the number of its batch, which is committed once; None for other writes.
         applications: What is known to be committed: for each application its last number.
     """
@@ -153,6 +155,7 @@ class FragmentPlan:
     schema: Schema
     options: WriteOptions
     data_storage_version: str
+    compression: Compression = DEFAULT_COMPRESSION
     application: tuple[str, int] | None = None
     applications: Mapping[str, int] = field(default_factory=dict)
 
@@ -184,6 +187,7 @@ class FragmentPlan:
                 rebased(reader),
                 schema=self.schema,
                 data_storage_version=self.data_storage_version,
+                compression=self.compression,
                 max_rows_per_file=self.options.max_rows_per_file or _FILE_ROWS,
                 max_bytes_per_file=self.options.max_bytes_per_file or _FILE_BYTES,
                 memory_limit=_MEMORY_LIMIT,
@@ -226,7 +230,10 @@ class FragmentPlan:
         properties = self._properties()
         if not self.replace:
             return self._commit(Transaction.append(self.read_version, made, properties=properties), staged)
-        transaction = Transaction.overwrite(self.read_version, made, self.schema, properties=properties)
+        config = compression_config(self.options.compression)
+        transaction = Transaction.overwrite(
+            self.read_version, made, self.schema, config=config or None, properties=properties
+        )
         return self._commit(transaction, staged, create=self.create)
 
     def join(self, fragments: Iterable[bytes], staged: StagedFiles) -> int | None:

@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 
 from esker._native.table import Manifest, Schema
 from esker.exceptions import AlreadyExistsError, UnsupportedError
+from esker.lance.write.compression import compression_of
 from esker.spark.cast import cast_batch
 from esker.spark.matching import check_append, renamed, replacing_schema
 from esker.spark.options import TableAddress, WriteOptions
@@ -170,6 +171,7 @@ def plan_write(
         data_storage_version=storage_version(
             options.data_storage_version, manifest, "overwrite" if overwrite else "append"
         ),
+        compression=compression_of(options.compression, manifest),
         applications=applications_of(manifest),
     )
     if manifest is not None:

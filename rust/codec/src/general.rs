@@ -6,7 +6,7 @@
 //! ```
 
 use std::cell::RefCell;
-use std::io::Read;
+use std::io::{Cursor, Read};
 
 use crate::error::{CodecError, Result};
 use crate::lz4;
@@ -15,13 +15,47 @@ const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Decompresses a buffer of `scheme`. Produces, and so allocates, at most `limit` bytes: as many as the caller can use.
 pub fn decompress(scheme: &str, compressed: &[u8], limit: usize) -> Result<Vec<u8>> {
-    match scheme {
-        "zstd" => decompress_zstd(compressed, limit),
-        "lz4" => decompress_lz4(compressed, limit),
+    let mut out = Vec::new();
+    decompress_to(scheme, compressed, limit, &mut out)?;
+    Ok(out)
+}
+
+/// Appends what a buffer of `scheme` decompresses to, at most `limit` bytes. On an error nothing is appended.
+pub fn decompress_to(scheme: &str, compressed: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
+    let start = out.len();
+    let done = match scheme {
+        "zstd" => decompress_zstd(compressed, limit, out),
+        "lz4" => decompress_lz4(compressed, limit, out),
         other => Err(CodecError::Unsupported(format!(
             "expected compression zstd or lz4, found '{other}'; a newer esker may read it"
         ))),
+    };
+    if done.is_err() {
+        out.truncate(start);
     }
+    done
+}
+
+/// How many bytes a buffer says that it holds; nothing where it does not say, or says more than is likely.
+pub fn stated_length(scheme: &str, compressed: &[u8]) -> Option<usize> {
+    let (length, block) = match scheme {
+        "lz4" => {
+            let (length, block) = compressed.split_first_chunk::<4>()?;
+            (u64::from(u32::from_le_bytes(*length)), block)
+        }
+        _ if compressed.starts_with(&ZSTD_MAGIC) => return None,
+        _ => {
+            let (length, frame) = compressed.split_first_chunk::<8>()?;
+            (u64::from_le_bytes(*length), frame)
+        }
+    };
+    let length = usize::try_from(length).ok()?;
+    (length <= likely(block.len())).then_some(length)
+}
+
+/// More is not allocated before it comes.
+fn likely(compressed: usize) -> usize {
+    compressed.saturating_mul(64).max(1 << 16)
 }
 
 /// Appends the raw length of a buffer and the buffer compressed with `scheme`. `level` is zstd's; `None` is its default.
@@ -73,7 +107,7 @@ fn with_compressor<T>(
     })
 }
 
-fn decompress_zstd(compressed: &[u8], limit: usize) -> Result<Vec<u8>> {
+fn decompress_zstd(compressed: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
     let failed =
         |e: std::io::Error| CodecError::corrupt(format!("expected a zstd frame, found bytes that do not decode ({e})"));
     // A length prefix that equals the magic number would be 4 GB or more, longer than any page: such bytes are a bare frame.
@@ -83,26 +117,39 @@ fn decompress_zstd(compressed: &[u8], limit: usize) -> Result<Vec<u8>> {
         _ => (None, if bare { compressed } else { &[] }),
     };
     // An implausible length is not allocated up front: the frame is decompressed as a stream instead.
-    let likely = frame.len().saturating_mul(64).max(1 << 16);
+    let likely = likely(frame.len());
     if let Some(length) = length.filter(|length| *length <= limit.min(likely)) {
-        return DECOMPRESSOR.with_borrow_mut(|kept| {
+        let start = out.len();
+        out.reserve(length);
+        // It writes behind what is there, into memory that need not be filled before.
+        let mut room = Cursor::new(std::mem::take(out));
+        room.set_position(start as u64);
+        let done = DECOMPRESSOR.with_borrow_mut(|kept| {
             let decompressor = match kept {
                 Some(decompressor) => decompressor,
                 None => kept.insert(zstd::bulk::Decompressor::new().map_err(failed)?),
             };
-            decompressor.decompress(frame, length).map_err(failed)
+            decompressor.decompress_to_buffer(frame, &mut room).map_err(failed)
         });
+        *out = room.into_inner();
+        // There may be more room than for the length that is told.
+        let written = done?;
+        if written > length {
+            return Err(CodecError::corrupt(format!(
+                "expected a zstd frame of {length} bytes, found {written}"
+            )));
+        }
+        return Ok(());
     }
-    let mut out = Vec::new();
     let mut decoder = zstd::stream::read::Decoder::with_buffer(frame).map_err(failed)?;
     // A frame's header may ask for a window of 128 MiB. All levels below 20 make do with 8 MiB; more is allowed only for likely sizes.
     let window = likely.min(limit).max(1).ilog2() + 1;
     decoder.window_log_max(window.clamp(23, 27)).map_err(failed)?;
-    decoder.take(limit as u64).read_to_end(&mut out).map_err(failed)?;
-    Ok(out)
+    decoder.take(limit as u64).read_to_end(out).map_err(failed)?;
+    Ok(())
 }
 
-fn decompress_lz4(compressed: &[u8], limit: usize) -> Result<Vec<u8>> {
+fn decompress_lz4(compressed: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
     let Some((length, block)) = compressed.split_first_chunk::<4>() else {
         return Err(CodecError::corrupt(
             "expected a 4 byte length before an lz4 block, found fewer bytes",
@@ -116,10 +163,13 @@ fn decompress_lz4(compressed: &[u8], limit: usize) -> Result<Vec<u8>> {
             block.len()
         )));
     }
-    let mut out = lz4_flex::block::decompress(block, length)
+    let start = out.len();
+    out.resize(start.saturating_add(length), 0);
+    let room = out.get_mut(start..).unwrap_or_default();
+    let written = lz4_flex::block::decompress_into(block, room)
         .map_err(|e| CodecError::corrupt(format!("expected an lz4 block, found bytes that do not decode ({e})")))?;
-    out.truncate(limit);
-    Ok(out)
+    out.truncate(start.saturating_add(written.min(limit)));
+    Ok(())
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ pub mod fsst;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod general;
+pub mod general_work;
 pub mod inline_bitpack;
 mod lz4;
 pub mod outline_bitpack;

@@ -71,7 +71,7 @@ struct Finder<'a> {
 
 impl<'a> Finder<'a> {
     fn new(input: &'a [u8]) -> Finder<'a> {
-        let bits = (usize::BITS - input.len().leading_zeros()).clamp(8, 14);
+        let bits = (usize::BITS - (input.len() / 2).leading_zeros()).clamp(8, 14);
         Finder {
             input,
             positions: vec![0; 1 << bits],

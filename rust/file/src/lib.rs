@@ -20,6 +20,7 @@ pub mod dictionaries;
 pub mod error;
 #[doc(hidden)]
 pub mod fuzz;
+pub mod goal;
 pub mod inspect;
 mod nulls;
 mod own_fields;
@@ -38,6 +39,7 @@ pub mod writer;
 pub use cache::ReadCache;
 pub use column_writer::ColumnWriter;
 pub use error::{FileError, Result};
+pub use goal::Goal;
 pub use paged_writer::TrailingBuffer;
 pub use reader::{FileProjection, FileReader};
 pub use v0_1::column::Dictionaries;

@@ -1,9 +1,10 @@
-//! Replaces the nulls of an array.
+//! The nulls of an array: others in their place, and what they hide.
 
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{make_array, Array, ArrayRef, BooleanArray};
+use arrow_array::types::ByteArrayType;
+use arrow_array::{make_array, Array, ArrayRef, BooleanArray, GenericByteArray};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{ArrowError, DataType};
 
@@ -21,6 +22,15 @@ pub(crate) fn replaced(array: &ArrayRef, nulls: Option<NullBuffer>) -> Result<Ar
         return Ok(Arc::new(BooleanArray::new(values, nulls)));
     }
     Ok(make_array(array.to_data().into_builder().nulls(nulls).build()?))
+}
+
+/// Whether a null spans bytes.
+pub(crate) fn hides_bytes<T: ByteArrayType>(array: &GenericByteArray<T>) -> bool {
+    let ends = array.value_offsets();
+    array.nulls().is_some_and(|nulls| {
+        let filled = ends.iter().zip(ends.iter().skip(1)).map(|(start, end)| end > start);
+        nulls.null_count() > 0 && filled.zip(nulls.iter()).any(|(any, valid)| any && !valid)
+    })
 }
 
 #[cfg(test)]

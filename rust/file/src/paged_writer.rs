@@ -170,10 +170,13 @@ impl PagedWriter {
     ) -> Result<PagedWriter> {
         let (assigned, sinks) = if options.version == FileVersion::V2_0 {
             let columns = v2_0::columns::assign_columns(schema);
-            (columns, v2_0_sinks(schema)?)
+            (
+                columns,
+                v2_0_sinks(&v2_0::compression::with_goal(schema, options.goal))?,
+            )
         } else {
             let columns = v2_1::columns::assign_columns(schema);
-            let sinks = v2_1::write::sinks(schema, options.version)?;
+            let sinks = v2_1::write::sinks(schema, options.version, options.goal)?;
             (columns, sinks.into_iter().map(Sink::V2_1).collect())
         };
         let place = |id: i32| assigned.get(&id).and_then(|c| i32::try_from(*c).ok()).unwrap_or(-1);

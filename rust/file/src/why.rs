@@ -2,10 +2,12 @@
 
 use crate::container::PageEncoding;
 use crate::error::{FileError, Result};
+use crate::goal::Goal;
 use crate::inspect::container_of;
 use crate::reader::FileReader;
 use crate::schema::{Field, Schema};
 use crate::v2_0;
+use crate::v2_1::choose::Target;
 use crate::v2_1::columns::assign_columns;
 use crate::v2_1::encode::explain;
 use crate::v2_1::path::{leaves, pruned, stride};
@@ -15,7 +17,7 @@ pub use crate::v2_1::encode::Alternative;
 
 /// What one page could be written as, and what this release would choose. The page is read and weighed as if it were to be written;
 /// another writer may have decided otherwise. A page of version 2.0 has no alternatives.
-pub async fn why(reader: &FileReader, column: usize, page: usize) -> Result<Vec<Alternative>> {
+pub async fn why(reader: &FileReader, column: usize, page: usize, goal: Goal) -> Result<Vec<Alternative>> {
     let file = container_of(reader)?;
     let meta = file.column(column)?;
     let found = meta.pages.get(page).ok_or_else(|| {
@@ -37,6 +39,7 @@ pub async fn why(reader: &FileReader, column: usize, page: usize) -> Result<Vec<
         return Ok(vec![Alternative {
             name,
             bytes,
+            nanoseconds: 0,
             chosen: true,
             reason: "version 2.0 has one encoding for it".to_string(),
         }]);
@@ -55,7 +58,12 @@ pub async fn why(reader: &FileReader, column: usize, page: usize) -> Result<Vec<
     let projection = reader.project(std::slice::from_ref(&field), None)?;
     let batch = reader.read(&projection, std::slice::from_ref(&rows)).await?;
     let arrays = batch.columns().iter().map(|array| pruned(array, &leaf.path));
-    explain(&arrays.collect::<Result<Vec<_>>>()?, &leaf, file.version())
+    let target = Target {
+        leaf: &leaf,
+        version: file.version(),
+        goal,
+    };
+    explain(&arrays.collect::<Result<Vec<_>>>()?, target)
 }
 
 /// The id of a column's field, and the top-level field that holds it with little else: a map is read whole.

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use esker_store::store::StoreRef;
 
 use crate::error::{FileError, Result};
+use crate::goal::Goal;
 use crate::paged_writer::{PagedWriter, TrailingBuffer};
 use crate::required::RequiredFields;
 use crate::schema::Schema;
@@ -19,6 +20,8 @@ use crate::{blob, v0_1, v2_0, v2_1};
 pub struct WriteOptions {
     /// The version of the file format.
     pub version: FileVersion,
+    /// How small the file is to be.
+    pub goal: Goal,
     /// The target size of a page in bytes.
     pub page_bytes: u64,
     /// The most bytes of buffered values, over all columns.
@@ -51,6 +54,7 @@ impl Default for WriteOptions {
     fn default() -> Self {
         WriteOptions {
             version: FileVersion::V2_0,
+            goal: Goal::default(),
             page_bytes: 8 * 1024 * 1024,
             memory_limit: 256 * 1024 * 1024,
             threads: std::thread::available_parallelism().map_or(1, |n| n.get()),

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use esker_file::schema::Schema;
 use esker_file::version::FileVersion;
-use esker_file::Dictionaries;
+use esker_file::{Dictionaries, Goal};
 use esker_proto::lance::{file, table as pb};
 use prost::Message;
 use tokio::sync::OnceCell;
@@ -57,6 +57,9 @@ pub const MAX_FIELD_ID: &str = "esker.max_field_id";
 pub fn noted_field_id(config: &BTreeMap<String, String>) -> Option<i32> {
     config.get(MAX_FIELD_ID)?.parse().ok().filter(|id| *id >= 0)
 }
+
+/// The config key of how small the files of a table are to be.
+pub const COMPRESSION: &str = "esker.compression";
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
@@ -341,6 +344,18 @@ impl Manifest {
     /// Settings that steer writers.
     pub fn config(&self) -> &BTreeMap<String, String> {
         &self.head.config
+    }
+
+    /// How small new files are to be.
+    pub fn goal(&self) -> Result<Goal> {
+        let Some(name) = self.config().get(COMPRESSION) else {
+            return Ok(Goal::default());
+        };
+        Goal::parse(name).map_err(|e| {
+            TableError::invalid(format!(
+                "the table's config has {COMPRESSION}: {e}; change it by update_config"
+            ))
+        })
     }
 
     /// What the user wants to remember about the table.

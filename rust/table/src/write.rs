@@ -7,7 +7,7 @@ use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::ArrowError;
 use esker_file::schema::Schema;
 use esker_file::writer::check_schema;
-use esker_file::{DictionaryWriters, ExternalBlobs, FileSummary, FileVersion, FileWriter, WriteOptions};
+use esker_file::{DictionaryWriters, ExternalBlobs, FileSummary, FileVersion, FileWriter, Goal, WriteOptions};
 use esker_store::store::StoreRef;
 use uuid::Uuid;
 
@@ -30,6 +30,8 @@ pub struct WriteRequest {
     pub schema: Schema,
     /// The version of the file format.
     pub version: FileVersion,
+    /// How small the files are to be.
+    pub goal: Goal,
     /// Rows after which a new file is started.
     pub max_rows_per_file: u64,
     /// Bytes after which a new file is started, as far as pages allow.
@@ -170,6 +172,7 @@ impl Output<'_> {
         let defaults = WriteOptions::default();
         let options = WriteOptions {
             version: self.request.version,
+            goal: self.request.goal,
             page_bytes: page_bytes(self.request.memory_limit),
             memory_limit: self.request.memory_limit,
             external_blobs: self.request.external_blobs,

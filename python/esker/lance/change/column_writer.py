@@ -21,6 +21,7 @@ from ...commit.orphans import StagedFiles
 from ..system_columns import ROW_ADDRESS
 from ..version import TableVersion
 from ..write.checking import check_input_schema
+from ..write.compression import compression_of
 from ..write.request import DEFAULT_MEMORY_LIMIT
 from .column_values import ColumnSource, Values
 
@@ -104,6 +105,7 @@ class ColumnWriter:
                 rebased(reader),
                 schema=fields,
                 data_storage_version=table.manifest.storage_version_to_write,
+                compression=compression_of(None, table.manifest),
                 max_rows_per_file=_NO_LIMIT,
                 max_bytes_per_file=_NO_LIMIT,
                 memory_limit=DEFAULT_MEMORY_LIMIT,

@@ -22,6 +22,7 @@ from ..base_path import DatasetBasePath
 from ..cleanup.automatic import AutoCleanupConfig, config_of
 from ..handle import table_or_uri
 from ..session import Session
+from .compression import Compression, checked_compression
 from .target import LanceTarget, open_target
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -46,6 +47,7 @@ class FileArguments(TypedDict, total=False):
     progress: Watcher | None
     storage_options: dict[str, str] | None
     data_storage_version: str | None
+    compression: Compression | None
     durable: bool
     memory_limit: int
     external_blob_mode: Literal["reference", "ingest"]
@@ -81,6 +83,7 @@ DEFAULTS: WriteArguments = {
     "progress": None,
     "storage_options": None,
     "data_storage_version": None,
+    "compression": None,
     "durable": True,
     "memory_limit": DEFAULT_MEMORY_LIMIT,
     "external_blob_mode": "reference",
@@ -142,6 +145,7 @@ class WriteRequest:
         schema: Their column types, if the data do not have any.
         mode: "create", "append" or "overwrite".
         data_storage_version: The file version; None keeps the table's.
+        compression: How small the files are to be; None for what the table has.
         max_rows_per_file: Rows after which a new file, and with it a new fragment, is started.
         max_bytes_per_file: Bytes after which a new file is started.
         max_rows_per_group: Rows per group in files of version 0.1; None for the default.
@@ -163,6 +167,7 @@ class WriteRequest:
     schema: pa.Schema | None = None
     mode: WriteMode = "append"
     data_storage_version: str | None = None
+    compression: Compression | None = None
     max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE
     max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE
     max_rows_per_group: int | None = None
@@ -177,6 +182,7 @@ class WriteRequest:
 
     def __post_init__(self) -> None:
         config_of(self.auto_cleanup_options)
+        checked_compression(self.compression)
         if self.mode not in WRITE_MODES:
             raise InvalidArgumentError(f'invalid mode: expected "create", "append" or "overwrite", found {self.mode!r}')
         for name in ("max_rows_per_group", "max_rows_per_file", "max_bytes_per_file", "memory_limit"):

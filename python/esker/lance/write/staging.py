@@ -21,6 +21,7 @@ from ..base_path import DatasetBasePath, numbered, target_ids
 from ..cleanup.automatic import config_of
 from ..fragment_metadata import FragmentMetadata
 from .checking import checked
+from .compression import compression_config, compression_of
 from .conforming import ConformedRows, conformed
 from .request import DEFAULT_MAX_ROWS_PER_GROUP, WriteMode, WriteRequest
 from .target import LanceTarget
@@ -96,6 +97,7 @@ def _stored(rows: ConformedRows, request: WriteRequest) -> StagedFragments:
             rebased(reader),
             schema=rows.fields,
             data_storage_version=rows.data_storage_version,
+            compression=compression_of(request.compression, target.base),
             max_rows_per_file=request.max_rows_per_file,
             max_bytes_per_file=request.max_bytes_per_file,
             memory_limit=request.memory_limit,
@@ -108,6 +110,8 @@ def _stored(rows: ConformedRows, request: WriteRequest) -> StagedFragments:
     )
     initial = bases if target.base is None else []
     config = config_of(request.auto_cleanup_options) if target.base is None else {}
+    if target.base is None or request.mode == "overwrite":
+        config |= compression_config(request.compression)
     return StagedFragments(target, request.mode, fragments, rows.fields, rows.data_storage_version, initial, config)
 
 

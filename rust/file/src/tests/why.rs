@@ -4,7 +4,7 @@ use super::round_trip::{memory, write_as};
 use super::samples_levels::batch;
 use crate::inspect::inspect;
 use crate::why::why;
-use crate::{FileReader, FileVersion};
+use crate::{FileReader, FileVersion, Goal};
 
 #[test]
 fn test_of_the_alternatives_one_is_chosen_and_it_is_the_smallest_allowed() {
@@ -16,7 +16,7 @@ fn test_of_the_alternatives_one_is_chosen_and_it_is_the_smallest_allowed() {
             let layout = inspect(&reader).unwrap();
             let mut named = Vec::new();
             for column in &layout.columns {
-                let found = why(&reader, column.index, 0).await.unwrap();
+                let found = why(&reader, column.index, 0, Goal::Balanced).await.unwrap();
                 let chosen: Vec<_> = found.iter().filter(|way| way.chosen).collect();
                 assert_eq!(chosen.len(), 1, "{}: {found:?}", column.field);
                 for other in found.iter().filter(|way| way.reason == "larger") {
@@ -25,11 +25,11 @@ fn test_of_the_alternatives_one_is_chosen_and_it_is_the_smallest_allowed() {
                 named.push((column.field.clone(), chosen[0].name.clone()));
             }
             let name_of = |field: &str| named.iter().find(|(name, _)| name == field).unwrap().1.as_str();
-            assert_eq!(name_of("runs numbers"), "runs");
+            assert!(name_of("runs numbers").starts_with("runs"));
             assert_eq!(name_of("wide vectors"), "full zip");
             assert_eq!(name_of("all_null"), "constant");
-            assert!(why(&reader, 0, 99).await.is_err());
-            assert!(why(&reader, 999, 0).await.is_err());
+            assert!(why(&reader, 0, 99, Goal::Balanced).await.is_err());
+            assert!(why(&reader, 999, 0, Goal::Balanced).await.is_err());
         }
     });
 }

@@ -1,10 +1,11 @@
-//! What field metadata ask of strings and binary.
+//! What field metadata ask of strings and binary, or the goal of a write where they ask for nothing.
 
 use arrow_schema::DataType;
 use esker_proto::lance::encodings as pb;
 
 use crate::error::Result;
-use crate::schema::Field;
+use crate::goal::Goal;
+use crate::schema::{Field, Schema};
 
 const SCHEME_KEY: &str = "lance-encoding:compression";
 const LEVEL_KEY: &str = "lance-encoding:compression-level";
@@ -18,6 +19,21 @@ pub(crate) enum Compression {
     Lz4,
     /// Value by value.
     Fsst,
+}
+
+/// A schema whose fields ask for what the goal means: small files have strings and binary in zstd.
+pub(crate) fn with_goal(schema: &Schema, goal: Goal) -> Schema {
+    fn visit(field: &mut Field) {
+        if !field.is_blob() && !field.is_packed_struct() {
+            field.metadata.entry(SCHEME_KEY.to_string()).or_insert("zstd".into());
+            field.children.iter_mut().for_each(visit);
+        }
+    }
+    let mut schema = schema.clone();
+    if goal == Goal::Small {
+        schema.fields.iter_mut().for_each(visit);
+    }
+    schema
 }
 
 impl Compression {

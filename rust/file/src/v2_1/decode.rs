@@ -226,6 +226,15 @@ impl Compression {
         }
     }
 
+    /// Bytes of a value that lies by itself, or a guess.
+    pub(crate) fn value_bytes(&self, value: &[u8]) -> usize {
+        match self {
+            Compression::General(general) => general.value_bytes(value),
+            Compression::Fsst(_) => value.len().saturating_mul(2),
+            _ => value.len(),
+        }
+    }
+
     /// Appends one value of variable width that lies by itself.
     pub(crate) fn decode_value(&self, at: &PageId, value: &[u8], out: &mut Values) -> Result<()> {
         match self {

@@ -6,24 +6,23 @@ use arrow_schema::{DataType, Fields};
 
 use super::blob;
 use super::choose::{
-    candidates, choice, compressed_size, encode_items, fixed_chunks, index_candidates, values_bytes, Target, Way,
+    asked_scheme, candidates, choice, encode_items, fixed_chunks, index_candidates, index_plan, values_bytes,
+    zips_lists, Candidate, Coding, PlannedDictionary, Target, Way,
 };
 use super::constant::encode::{encode_all_null, encode_constant};
 use super::fixed_size_list::encode as fixed_size_list;
 use super::fsst::encode::CodedChunks;
 use super::full_zip::encode as full_zip;
-use super::general::encode::{compress_values, GeneralChunks};
+use super::general::encode::{compress_values, Around, GeneralChunks};
 use super::levels::serialize::{shred, Levels, Shredded};
 use super::message;
 use super::mini_block::encode::{self as mini_block, ChunkEncoder, EncodedDictionary, EncodedPage};
 use super::packed_struct::encode::RowChunks;
-use super::path::Leaf;
-use super::values::{gather, gather_all, FixedSizeLists, FixedWidth, LeafValues};
+use super::values::{gather, gather_all, FixedSizeLists, LeafValues};
 use super::variable::encode::VariableChunks;
 use super::variable_packed_struct::encode as variable_packed_struct;
 use crate::error::{FileError, Result};
 use crate::schema::BlobKind;
-use crate::version::FileVersion;
 
 /// One way to write a page, and whether it was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +31,8 @@ pub struct Alternative {
     pub name: String,
     /// Bytes of the values, counted or estimated; levels come on top of each.
     pub bytes: u64,
+    /// About how long it takes to decode them on one core.
+    pub nanoseconds: u64,
     /// It was taken.
     pub chosen: bool,
     /// Why it was taken or not.
@@ -41,13 +42,13 @@ pub struct Alternative {
 /// Encodes the values of one page of a leaf; each array holds the way to the leaf and nothing else. `alone`: the column has no other page.
 ///
 /// The arrays are given up: the page is as large as they are, and so are the copies that it is made from.
-pub(crate) fn encode(arrays: Vec<ArrayRef>, leaf: &Leaf, version: FileVersion, alone: bool) -> Result<EncodedPage> {
+pub(crate) fn encode(arrays: Vec<ArrayRef>, target: Target, alone: bool) -> Result<EncodedPage> {
+    let Target { leaf, version, .. } = target;
     if leaf.field.blob_kind() == Some(BlobKind::V1) {
         return blob::encode::encode(&arrays, leaf, version, alone);
     }
     let Shredded { levels, leaves } = shred(&arrays, &leaf.path, alone)?;
     drop(arrays);
-    let target = Target { leaf, version };
     if leaf.data_type == DataType::Struct(Fields::empty()) && levels.num_valid < levels.num_entries {
         return Err(FileError::UnsupportedColumn {
             column: leaf.name.clone(),
@@ -64,12 +65,14 @@ pub(crate) fn encode(arrays: Vec<ArrayRef>, leaf: &Leaf, version: FileVersion, a
 }
 
 /// What the page could have been written as, and what was chosen.
-pub(crate) fn explain(arrays: &[ArrayRef], leaf: &Leaf, version: FileVersion) -> Result<Vec<Alternative>> {
+pub(crate) fn explain(arrays: &[ArrayRef], target: Target) -> Result<Vec<Alternative>> {
+    let leaf = target.leaf;
     let Shredded { levels, leaves } = shred(arrays, &leaf.path, true)?;
     let only = |name: &str, bytes: u64, reason: &str| {
         vec![Alternative {
             name: name.into(),
             bytes,
+            nanoseconds: 0,
             chosen: true,
             reason: reason.into(),
         }]
@@ -78,7 +81,6 @@ pub(crate) fn explain(arrays: &[ArrayRef], leaf: &Leaf, version: FileVersion) ->
         return Ok(only("constant", 0, "no value is there"));
     }
     let values = filled(gather(&leaf.name, &leaves, &leaf.data_type)?, &levels);
-    let target = Target { leaf, version };
     let candidates = match &values {
         LeafValues::Nothing(_) => return Ok(only("constant", 0, "the type has no bytes")),
         LeafValues::FixedSizeList(lists) => {
@@ -96,21 +98,25 @@ pub(crate) fn explain(arrays: &[ArrayRef], leaf: &Leaf, version: FileVersion) ->
         LeafValues::Dictionary(keys, _) => index_candidates(keys, target)?,
         LeafValues::Fixed(_) | LeafValues::Variable(_) => candidates(&levels, &values, target)?,
     };
-    let chosen = choice(&candidates);
-    let least = candidates.iter().map(|candidate| candidate.bytes).min().unwrap_or(0);
+    let chosen = choice(&candidates, &values, target);
+    let bytes = |candidate: &Candidate| candidate.price.bytes;
+    let least = candidates.iter().map(bytes).min().unwrap_or(0);
+    let taken = chosen.and_then(|index| candidates.get(index)).map_or(0, bytes);
     Ok(candidates
         .into_iter()
         .enumerate()
         .map(|(index, candidate)| Alternative {
-            name: candidate.name.to_string(),
-            bytes: candidate.bytes as u64,
+            bytes: candidate.price.bytes as u64,
+            nanoseconds: candidate.price.picos / 1000,
             chosen: chosen == Some(index),
             reason: match (candidate.barred, candidate.asked, chosen == Some(index)) {
                 (Some(why), _, _) | (None, Some(why), _) => why,
-                (None, None, true) if candidate.bytes == least => "the smallest".into(),
+                (None, None, true) if candidate.price.bytes == least => "the smallest".into(),
                 (None, None, true) => "the smallest that may be taken".into(),
+                (None, None, false) if candidate.price.bytes < taken => "slower to read".into(),
                 (None, None, false) => "larger".into(),
             },
+            name: candidate.name,
         })
         .collect())
 }
@@ -126,6 +132,14 @@ fn filled(values: LeafValues, levels: &Levels) -> LeafValues {
 }
 
 fn encode_values(levels: &Levels, values: LeafValues, target: Target) -> Result<EncodedPage> {
+    if values.len() != levels.num_visible {
+        return Err(FileError::invalid(format!(
+            "column '{}': expected {} values, found {}; the arrays are malformed",
+            target.leaf.name,
+            levels.num_visible,
+            values.len()
+        )));
+    }
     match &values {
         LeafValues::Nothing(_) => encode_all_null(levels, target.large()),
         LeafValues::FixedSizeList(lists) => encode_lists(levels, lists, target),
@@ -135,19 +149,28 @@ fn encode_values(levels: &Levels, values: LeafValues, target: Target) -> Result<
         }
         LeafValues::Packed(fields) => {
             let rows = RowChunks::new(&target.leaf.name, fields)?;
-            let page = in_chunks(levels, &rows, values.len(), None, target)?;
+            let around = asked_scheme(&rows, values.len(), target)?;
+            let page = in_chunks(levels, &rows, values.len(), around, None, target)?;
             page.ok_or_else(|| too_large(target, "packed rows"))
         }
         LeafValues::Dictionary(keys, items) => {
-            let items = encode_items(items, target)?;
-            encode_indices(levels, keys, items, target)
+            let items = encode_items(items, keys.len, target)?;
+            let plan = index_plan(keys, 0, target)?;
+            let dictionary = PlannedDictionary {
+                indices: keys.clone(),
+                coding: plan.coding,
+                around: plan.around,
+                items,
+            };
+            encode_dictionary(levels, dictionary, target)
         }
         LeafValues::Fixed(_) | LeafValues::Variable(_) => {
             let mut candidates = candidates(levels, &values, target)?;
-            let way = match choice(&candidates) {
+            let way = match choice(&candidates, &values, target) {
                 Some(index) => candidates.swap_remove(index).way,
                 None => Way::Zip,
             };
+            drop(candidates);
             match encode_way(levels, &values, way, target)? {
                 Some(page) => Ok(page),
                 // Levels or values that no chunk can hold.
@@ -164,36 +187,29 @@ fn too_large(target: Target, what: &str) -> FileError {
     ))
 }
 
-fn encode_indices(
-    levels: &Levels,
-    indices: &FixedWidth,
-    items: EncodedDictionary,
-    target: Target,
-) -> Result<EncodedPage> {
-    let candidates = index_candidates(indices, target)?;
-    let way = choice(&candidates)
-        .and_then(|index| candidates.get(index))
-        .map(|best| &best.way);
-    let chunks = fixed_chunks(indices, way.unwrap_or(&Way::Flat));
-    let page = in_chunks(levels, &*chunks, indices.len, Some(items), target)?;
+fn encode_dictionary(levels: &Levels, planned: PlannedDictionary, target: Target) -> Result<EncodedPage> {
+    let chunks = fixed_chunks(&planned.indices, &planned.coding);
+    let (len, around, items) = (planned.indices.len, planned.around, planned.items);
+    let page = in_chunks(levels, &*chunks, len, around, Some(items), target)?;
     page.ok_or_else(|| too_large(target, "values"))
 }
 
-/// A mini-block page; general compression around it where it is asked for and helps.
+/// A mini-block page, with general compression around each chunk where there is a scheme.
 fn in_chunks(
     levels: &Levels,
     chunks: &dyn ChunkEncoder,
     len: usize,
+    around: Option<Around>,
     items: Option<EncodedDictionary>,
     target: Target,
 ) -> Result<Option<EncodedPage>> {
-    if let Some(scheme) = target.hints().general() {
-        if compressed_size(chunks, len, scheme, usize::MAX / 2)? < usize::MAX / 2 {
-            let compressed = GeneralChunks { scheme, inner: chunks };
-            return mini_block::encode(levels, &compressed, len, items, target.large());
+    match around {
+        Some(around) => {
+            let compressed = GeneralChunks { around, inner: chunks };
+            mini_block::encode(levels, &compressed, len, items, target.large())
         }
+        None => mini_block::encode(levels, chunks, len, items, target.large()),
     }
-    mini_block::encode(levels, chunks, len, items, target.large())
 }
 
 /// Writes a page in one way; nothing if it cannot be.
@@ -206,24 +222,30 @@ fn encode_way(levels: &Levels, values: &LeafValues, way: Way, target: Target) ->
             };
             encode_constant(levels, value, offset_bits).map(Some)
         }
-        (Way::Dictionary(found), _) => {
-            let items = encode_items(&found.items, target)?;
-            encode_indices(levels, &found.indices, items, target).map(Some)
+        (Way::Dictionary(planned), _) => encode_dictionary(levels, *planned, target).map(Some),
+        (Way::Chunks(coding, around), LeafValues::Fixed(fixed)) => {
+            in_chunks(levels, &*fixed_chunks(fixed, &coding), fixed.len, around, None, target)
         }
-        (Way::Zip | Way::Unmade, LeafValues::Fixed(fixed)) => {
+        (Way::Chunks(Coding::Symbols(trained), around), LeafValues::Variable(values)) => {
+            let coded = trained.encode(values);
+            in_chunks(
+                levels,
+                &CodedChunks { coded: &coded },
+                values.len(),
+                around,
+                None,
+                target,
+            )
+        }
+        (Way::Chunks(_, around), LeafValues::Variable(values)) => {
+            in_chunks(levels, &VariableChunks { values }, values.len(), around, None, target)
+        }
+        (_, LeafValues::Fixed(fixed)) => {
             if !fixed.bits.is_multiple_of(8) {
                 return Ok(None);
             }
             let encoding = message::flat(fixed.bits as u64);
             full_zip::encode_fixed(levels, fixed.pieces.clone(), fixed.bits / 8, encoding).map(Some)
-        }
-        (way, LeafValues::Fixed(fixed)) => in_chunks(levels, &*fixed_chunks(fixed, &way), fixed.len, None, target),
-        (Way::Variable, LeafValues::Variable(values)) => {
-            in_chunks(levels, &VariableChunks { values }, values.len(), None, target)
-        }
-        (Way::Symbols(trained), LeafValues::Variable(values)) => {
-            let coded = trained.encode(values);
-            in_chunks(levels, &CodedChunks { coded: &coded }, values.len(), None, target)
         }
         (Way::ZipSymbols(trained), LeafValues::Variable(values)) => {
             let coded = trained.encode(values);
@@ -239,20 +261,6 @@ fn encode_way(levels: &Levels, values: &LeafValues, way: Way, target: Target) ->
         }
         _ => Ok(None),
     }
-}
-
-/// Lists that lie by themselves rather than in chunks.
-fn zips_lists(lists: &FixedSizeLists, target: Target) -> bool {
-    if lists.items.bits == 0 {
-        // Items that are nothing but null have no place in a chunk.
-        return true;
-    }
-    let whole_bytes = lists
-        .items_per_list()
-        .saturating_mul(lists.items.bits)
-        .is_multiple_of(8);
-    // Readers take no single bits there.
-    whole_bytes && lists.items.bits > 1 && target.zips(fixed_size_list::zipped_width(lists))
 }
 
 fn encode_lists(levels: &Levels, lists: &FixedSizeLists, target: Target) -> Result<EncodedPage> {

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use esker_proto::lance::encodings21::page_layout::Layout;
 
 use super::cache;
 use super::full_zip::page::IndexNeed;
@@ -61,6 +62,14 @@ pub(crate) async fn fetch(file: &LeafFile, leaves: &[Arc<Leaf>], rows: &[Range<u
     for (number, leaf) in leaves.iter().enumerate() {
         page_reads(file, number, leaf, rows, &mut reads)?;
     }
+    // A dictionary is decoded once, however many reads of its page come at the same time.
+    let mut shared: Vec<(usize, usize)> = Vec::new();
+    for read in &reads {
+        shared.extend(read.shared(file, leaves)?);
+    }
+    shared.sort_unstable();
+    shared.dedup();
+    let turns = file.turns.take(&shared).await;
     let needs = reads
         .iter_mut()
         .map(|read| read.first_need(file, leaves))
@@ -71,6 +80,7 @@ pub(crate) async fn fetch(file: &LeafFile, leaves: &[Arc<Leaf>], rows: &[Range<u
         let bytes: Vec<Bytes> = found.by_ref().take(need.ranges().len()).collect();
         read.take_first(file, leaves, need, bytes)?;
     }
+    drop(turns);
     let places = reads
         .iter_mut()
         .map(PageRead::places)
@@ -153,6 +163,17 @@ impl PageRead {
             self.at
                 .corrupt("expected the page in the column's metadata, found none")
         })
+    }
+
+    /// The page, if it has a dictionary that was not decoded before.
+    fn shared(&self, file: &LeafFile, leaves: &[Arc<Leaf>]) -> Result<Option<(usize, usize)>> {
+        let Some(leaf) = leaves.get(self.leaf) else {
+            return Ok(None);
+        };
+        let found = layout(&self.at, self.page()?)?;
+        let has_dictionary = matches!(found, Layout::MiniBlockLayout(layout) if layout.dictionary.is_some());
+        let is_new = has_dictionary && cache::kept(file.kept(), leaf.column, self.at.number, &leaf.data_type).is_none();
+        Ok(is_new.then_some((leaf.column, self.at.number)))
     }
 
     fn first_need(&mut self, file: &LeafFile, leaves: &[Arc<Leaf>]) -> Result<FirstNeed> {

@@ -36,6 +36,7 @@ pub(crate) mod run_length;
 pub(crate) mod state;
 pub(crate) mod statistics;
 pub(crate) mod tree;
+pub(crate) mod turns;
 pub(crate) mod values;
 pub(crate) mod variable;
 pub(crate) mod variable_packed_struct;

@@ -14,6 +14,7 @@ use super::columns::assign_columns;
 use super::fetch::fetch;
 use super::leaf::{LeafColumn, LoadedPage};
 use super::tree::{ColumnTree, Leaf};
+use super::turns::Turns;
 use crate::cache::Owner;
 use crate::container::Container;
 use crate::error::{FileError, Result};
@@ -38,6 +39,8 @@ pub enum Decoding {
 pub(crate) struct LeafFile {
     container: Container,
     pub(crate) path: Arc<str>,
+    /// Of the handles to one open file, which share what is kept of it.
+    pub(crate) turns: Arc<Turns>,
 }
 
 /// The columns of a 2.1 or 2.2 file that a read wants.
@@ -61,6 +64,7 @@ impl LeafFile {
         LeafFile {
             path: Arc::from(container.path()),
             container,
+            turns: Arc::default(),
         }
     }
 
@@ -69,6 +73,7 @@ impl LeafFile {
         LeafFile {
             container: self.container.through(store),
             path: self.path.clone(),
+            turns: self.turns.clone(),
         }
     }
 

@@ -10,6 +10,7 @@ use esker_codec::bitpack::BLOCK;
 
 use crate::dictionaries;
 use crate::error::{FileError, Result};
+use crate::nulls::hides_bytes;
 use crate::v2_0::flat::decode::byte_width;
 use crate::v2_0::flat::encode::fixed_width_bytes;
 
@@ -175,6 +176,29 @@ impl VariableWidth {
             .unwrap_or_default()
     }
 
+    /// About `bytes` bytes of the values: runs of them from all over, or all.
+    pub(crate) fn some(&self, bytes: usize) -> VariableWidth {
+        const RUNS: usize = 12;
+        let len = self.len();
+        let size = self.bytes.len() + len * (self.offset_bits() / 8);
+        if size <= bytes || len <= RUNS {
+            return self.clone();
+        }
+        let run = usize::try_from(len as u128 * bytes as u128 / size as u128).unwrap_or(len) / RUNS + 1;
+        let (mut offsets, mut out) = (vec![0], MutableBuffer::new(bytes));
+        for start in (0..len).step_by(len / RUNS) {
+            for index in start..(start + run).min(len) {
+                out.extend_from_slice(self.get(index));
+                offsets.push(out.len());
+            }
+        }
+        VariableWidth {
+            large: self.large,
+            offsets,
+            bytes: out.into(),
+        }
+    }
+
     /// The values one after the other.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let bytes = self.bytes.as_slice();
@@ -204,10 +228,10 @@ impl FixedSizeLists {
 /// errors.
 pub(crate) fn gather_all(name: &str, arrays: Vec<ArrayRef>, data_type: &DataType) -> Result<LeafValues> {
     Ok(match data_type {
-        DataType::Utf8 => LeafValues::Variable(variable::<Utf8Type>(arrays)),
-        DataType::Binary => LeafValues::Variable(variable::<BinaryType>(arrays)),
-        DataType::LargeUtf8 => LeafValues::Variable(variable::<LargeUtf8Type>(arrays)),
-        DataType::LargeBinary => LeafValues::Variable(variable::<LargeBinaryType>(arrays)),
+        DataType::Utf8 => LeafValues::Variable(variable::<Utf8Type>(name, arrays)?),
+        DataType::Binary => LeafValues::Variable(variable::<BinaryType>(name, arrays)?),
+        DataType::LargeUtf8 => LeafValues::Variable(variable::<LargeUtf8Type>(name, arrays)?),
+        DataType::LargeBinary => LeafValues::Variable(variable::<LargeBinaryType>(name, arrays)?),
         _ => gather(name, &arrays, data_type)?,
     })
 }
@@ -218,10 +242,10 @@ pub(crate) fn gather(name: &str, arrays: &[ArrayRef], data_type: &DataType) -> R
     Ok(match data_type {
         DataType::Null => LeafValues::Nothing(len),
         DataType::Struct(fields) if fields.is_empty() => LeafValues::Nothing(len),
-        DataType::Utf8 => LeafValues::Variable(variable::<Utf8Type>(arrays.to_vec())),
-        DataType::Binary => LeafValues::Variable(variable::<BinaryType>(arrays.to_vec())),
-        DataType::LargeUtf8 => LeafValues::Variable(variable::<LargeUtf8Type>(arrays.to_vec())),
-        DataType::LargeBinary => LeafValues::Variable(variable::<LargeBinaryType>(arrays.to_vec())),
+        DataType::Utf8 => LeafValues::Variable(variable::<Utf8Type>(name, arrays.to_vec())?),
+        DataType::Binary => LeafValues::Variable(variable::<BinaryType>(name, arrays.to_vec())?),
+        DataType::LargeUtf8 => LeafValues::Variable(variable::<LargeUtf8Type>(name, arrays.to_vec())?),
+        DataType::LargeBinary => LeafValues::Variable(variable::<LargeBinaryType>(name, arrays.to_vec())?),
         DataType::FixedSizeList(_, _) => LeafValues::FixedSizeList(fixed_size_lists(name, arrays, data_type, len)?),
         DataType::Dictionary(_, _) => dictionary(name, arrays)?,
         DataType::Struct(fields) => {
@@ -307,7 +331,8 @@ fn fixed(name: &str, arrays: &[ArrayRef], data_type: &DataType, len: usize) -> R
     })
 }
 
-fn variable<T: ByteArrayType>(arrays: Vec<ArrayRef>) -> VariableWidth {
+/// Takes strings or binary; offsets lie in order and within the bytes ever after.
+fn variable<T: ByteArrayType>(name: &str, arrays: Vec<ArrayRef>) -> Result<VariableWidth> {
     let at = |offset: Option<&T::Offset>| offset.map_or(0, |offset| offset.as_usize());
     let spanned = |ends: &[T::Offset]| (at(ends.first()), at(ends.last()));
     let len: usize = arrays.iter().map(|array| array.len()).sum();
@@ -324,11 +349,7 @@ fn variable<T: ByteArrayType>(arrays: Vec<ArrayRef>) -> VariableWidth {
         let array = array.as_bytes::<T>();
         let ends = array.value_offsets();
         let (first, last) = spanned(ends);
-        let hidden = array.nulls().is_some_and(|nulls| {
-            let lengths = ends.iter().zip(ends.iter().skip(1)).map(|(start, end)| end > start);
-            nulls.null_count() > 0 && lengths.zip(nulls.iter()).any(|(any, valid)| any && !valid)
-        });
-        if hidden {
+        if hides_bytes(array) {
             // The bytes below nulls are dropped.
             for value in array {
                 bytes.extend_from_slice(value.map_or(&[][..], |value| value.as_ref()));
@@ -345,11 +366,18 @@ fn variable<T: ByteArrayType>(arrays: Vec<ArrayRef>) -> VariableWidth {
             bytes.extend_from_slice(values.as_slice());
         }
     }
-    VariableWidth {
+    let bytes = shared.unwrap_or_else(|| bytes.into());
+    if !offsets.is_sorted() || offsets.last().is_some_and(|last| *last > bytes.len()) {
+        return Err(FileError::invalid(format!(
+            "column '{name}': expected offsets in order, within {} bytes of values; the array is malformed",
+            bytes.len()
+        )));
+    }
+    Ok(VariableWidth {
         large: T::Offset::IS_LARGE,
         offsets,
-        bytes: shared.unwrap_or_else(|| bytes.into()),
-    }
+        bytes,
+    })
 }
 
 fn fixed_size_lists(name: &str, arrays: &[ArrayRef], data_type: &DataType, len: usize) -> Result<FixedSizeLists> {

@@ -8,12 +8,14 @@ use arrow_array::{Array, ArrayRef, OffsetSizeTrait};
 use arrow_schema::DataType;
 use prost::Message;
 
+use super::choose::Target;
 use super::columns::assign_columns;
 use super::encode::encode;
 use super::message::PAGE_LAYOUT;
 use super::path::{leaves, pruned, stride, Leaf, Step};
 use crate::container::WrittenPage;
 use crate::error::{FileError, Result};
+use crate::goal::Goal;
 use crate::schema::Schema;
 use crate::v2_0::flat::decode::byte_width;
 use crate::v2_0::retain::copied;
@@ -34,6 +36,7 @@ pub(crate) struct PendingPage {
     column: usize,
     leaf: std::sync::Arc<Leaf>,
     version: FileVersion,
+    goal: Goal,
     arrays: Vec<ArrayRef>,
     /// How many of the arrays, from the first, are in memory of their own.
     owned: usize,
@@ -53,7 +56,7 @@ pub(crate) struct ColumnSink {
 }
 
 /// A sink for each top-level field.
-pub(crate) fn sinks(schema: &Schema, version: FileVersion) -> Result<Vec<ColumnSink>> {
+pub(crate) fn sinks(schema: &Schema, version: FileVersion, goal: Goal) -> Result<Vec<ColumnSink>> {
     let columns = assign_columns(schema);
     let fields = schema.fields.iter();
     fields
@@ -66,6 +69,7 @@ pub(crate) fn sinks(schema: &Schema, version: FileVersion) -> Result<Vec<ColumnS
                     column,
                     leaf: std::sync::Arc::new(leaf),
                     version,
+                    goal,
                     arrays: Vec::new(),
                     owned: 0,
                     bytes: 0,
@@ -91,7 +95,12 @@ impl PendingPage {
     pub(crate) fn encode(self) -> Result<WrittenPage> {
         let num_rows: u64 = self.arrays.iter().map(|array| array.len() as u64).sum();
         let stride = stride(&self.leaf.path);
-        let page = encode(self.arrays, &self.leaf, self.version, self.alone)?;
+        let target = Target {
+            leaf: &self.leaf,
+            version: self.version,
+            goal: self.goal,
+        };
+        let page = encode(self.arrays, target, self.alone)?;
         Ok(WrittenPage {
             column: self.column,
             buffers: page.buffers,
@@ -107,6 +116,7 @@ impl PendingPage {
             column: self.column,
             leaf: self.leaf.clone(),
             version: self.version,
+            goal: self.goal,
             arrays: Vec::new(),
             owned: 0,
             bytes: 0,

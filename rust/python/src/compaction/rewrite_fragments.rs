@@ -44,6 +44,7 @@ pub(crate) fn rewrite_fragments(
     let request = RewriteRequest {
         fragment_ids,
         version: FileVersion::parse(data_storage_version)?,
+        goal: manifest.0.goal()?,
         max_rows_per_file,
         max_bytes_per_file,
         max_rows_per_group,

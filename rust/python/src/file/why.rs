@@ -1,7 +1,7 @@
 //! `why` and what it returns.
 
 use esker_file::why::{self as weighed, Alternative};
-use esker_file::FileReader;
+use esker_file::{FileReader, Goal};
 use esker_store::block_on;
 use esker_table::TableError;
 use pyo3::prelude::*;
@@ -26,6 +26,11 @@ impl PyAlternative {
     }
 
     #[getter]
+    fn nanoseconds(&self) -> u64 {
+        self.0.nanoseconds
+    }
+
+    #[getter]
     fn chosen(&self) -> bool {
         self.0.chosen
     }
@@ -44,11 +49,13 @@ pub(crate) fn why(
     path: &str,
     column: usize,
     page: usize,
+    compression: &str,
 ) -> Result<Vec<PyAlternative>> {
+    let goal = Goal::parse(compression)?;
     let found = py.detach(|| {
         block_on(async {
             let reader = FileReader::open(store.store().clone(), path).await?;
-            Ok::<_, TableError>(weighed::why(&reader, column, page).await?)
+            Ok::<_, TableError>(weighed::why(&reader, column, page, goal).await?)
         })
     })?;
     Ok(found.into_iter().map(PyAlternative).collect())

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use esker_file::{FileVersion, FileWriter, WriteOptions};
+use esker_file::{FileVersion, FileWriter, Goal, WriteOptions};
 use esker_store::block_on;
 use esker_table::TableError;
 use pyo3::prelude::*;
@@ -42,18 +42,20 @@ fn closed() -> TableError {
 #[pymethods]
 impl PyFileWriter {
     #[new]
-    #[pyo3(signature = (store, path, schema, *, version, page_bytes))]
+    #[pyo3(signature = (store, path, schema, *, version, compression, page_bytes))]
     fn new(
         py: Python<'_>,
         store: &PyStore,
         path: &str,
         schema: &PySchema,
         version: &str,
+        compression: &str,
         page_bytes: Option<u64>,
     ) -> Result<Self> {
         schema.0.check_file_names()?;
         let mut options = WriteOptions {
             version: FileVersion::parse(version)?,
+            goal: Goal::parse(compression)?,
             ..WriteOptions::default()
         };
         if let Some(bytes) = page_bytes {

@@ -1,6 +1,6 @@
 //! `write_fragments`.
 
-use esker_file::{DictionaryWriters, ExternalBlobs, FileVersion};
+use esker_file::{DictionaryWriters, ExternalBlobs, FileVersion, Goal};
 use esker_store::block_on;
 use esker_table::write::{self, WriteRequest};
 use pyo3::prelude::*;
@@ -13,13 +13,14 @@ use crate::table::{PyFragment, PyManifest, PySchema};
 /// Writes a stream as data files and returns a fragment for each.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // They are Python's keywords.
-#[pyo3(signature = (store, stream, *, schema, data_storage_version, max_rows_per_file, max_bytes_per_file, memory_limit, external_blobs = "refuse", max_rows_per_group = 1024, allow_null_loss = false, base = None, target_bases = Vec::new()))]
+#[pyo3(signature = (store, stream, *, schema, data_storage_version, compression, max_rows_per_file, max_bytes_per_file, memory_limit, external_blobs = "refuse", max_rows_per_group = 1024, allow_null_loss = false, base = None, target_bases = Vec::new()))]
 pub(crate) fn write_fragments(
     py: Python<'_>,
     store: &PyStore,
     stream: PyRecordBatchReader,
     schema: &PySchema,
     data_storage_version: &str,
+    compression: &str,
     max_rows_per_file: u64,
     max_bytes_per_file: u64,
     memory_limit: u64,
@@ -33,6 +34,7 @@ pub(crate) fn write_fragments(
     let request = WriteRequest {
         schema: schema.0.clone(),
         version: FileVersion::parse(data_storage_version)?,
+        goal: Goal::parse(compression)?,
         max_rows_per_file,
         max_bytes_per_file,
         memory_limit,

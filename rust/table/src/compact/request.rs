@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use esker_file::{DictionaryWriters, ExternalBlobs, FileVersion, WriteOptions};
+use esker_file::{DictionaryWriters, ExternalBlobs, FileVersion, Goal, WriteOptions};
 
 use crate::error::{Result, TableError};
 use crate::manifest::Manifest;
@@ -58,6 +58,8 @@ pub struct RewriteRequest {
     pub fragment_ids: Vec<u64>,
     /// The version of new files.
     pub version: FileVersion,
+    /// How small new files are to be.
+    pub goal: Goal,
     /// Rows after which a new file is started.
     pub max_rows_per_file: u64,
     /// Bytes after which a new file is started, by an estimate from the old files.
@@ -169,6 +171,7 @@ impl RewriteRequest {
     pub(super) fn options(&self) -> WriteOptions {
         WriteOptions {
             version: self.version,
+            goal: self.goal,
             page_bytes: self.page_bytes(),
             memory_limit: self.waiting_bytes(),
             external_blobs: ExternalBlobs::Reference,
@@ -183,6 +186,7 @@ impl RewriteRequest {
         Ok(WriteRequest {
             schema: manifest.schema()?,
             version: self.version,
+            goal: self.goal,
             max_rows_per_file: self.max_rows_per_file,
             max_bytes_per_file: self.max_bytes_per_file,
             memory_limit: self.waiting_bytes(),

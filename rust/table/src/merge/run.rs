@@ -200,6 +200,7 @@ fn write_request(manifest: &Manifest, schema: Schema, request: &MergeRequest) ->
     Ok(WriteRequest {
         schema,
         version: request.version,
+        goal: manifest.goal()?,
         max_rows_per_file: request.max_rows_per_file,
         max_bytes_per_file: request.max_bytes_per_file,
         memory_limit: (request.memory_limit / 2).max(1),

@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from esker.file import LanceFileWriter
+from esker.lance.write.compression import Compression
 
 FOLDER = Path(__file__).parent
 VERSIONS = ("2.0", "2.1", "2.2")
@@ -99,6 +100,22 @@ def compressed() -> pa.Table:
     return pa.table({"zstd": text, "lz4": text, "plain": list(rows)}, schema=schema)
 
 
+def repeating() -> pa.Table:
+    """Values that compress in one way or another, enough of them for several chunks."""
+    rows = range(4 * ROWS)
+    return pa.table(
+        {
+            "at": pa.array([1_700_000_000_000_000 + i * 60_000_000 for i in rows], pa.timestamp("us")),
+            "price": pa.array([None if i % 31 == 0 else (i * 37 % 1009) / 100 for i in rows], pa.float64()),
+            "weight": pa.array([i * 37 % 1009 / 8 for i in rows], pa.float32()),
+            "status": pa.array([(200, 301, 404, 30_000)[i * 7 % 4] for i in rows], pa.int16()),
+            "url": pa.array([f"https://example.org/{i * 31 % 97}/item?page={i * 7919 % 10_007}" for i in rows]),
+            "customer": pa.array([f"customer number {i * 7919 % 300:06}" for i in rows], pa.large_string()),
+            "lists": pa.array([[f"word {j * i % 50}" for j in range(i % 5)] for i in rows]),
+        }
+    )
+
+
 TABLES: dict[str, tuple[Callable[[], pa.Table], int | None]] = {
     "numbers": (numbers, None),
     "pages": (numbers, 20_000),
@@ -106,16 +123,22 @@ TABLES: dict[str, tuple[Callable[[], pa.Table], int | None]] = {
     "nested": (nested, None),
     "wide": (wide, None),
     "compressed": (compressed, None),
+    **dict.fromkeys(("repeating", "repeating_fast", "repeating_small"), (repeating, None)),
     "empty": (lambda: nested().slice(0, 0), None),
 }
 """Name, rows, and bytes that gather before a page."""
+
+
+COMPRESSION: dict[str, Compression] = {"repeating_fast": "fast", "repeating_small": "small"}
+"""How small a file is to be, where that is not the default."""
 
 
 def write(name: str, version: str, path: Path) -> None:
     """Writes one golden file."""
     make, cache = TABLES[name]
     table = make()
-    with LanceFileWriter(path, table.schema, version=version, data_cache_bytes=cache) as writer:
+    goal = COMPRESSION.get(name)
+    with LanceFileWriter(path, table.schema, version=version, data_cache_bytes=cache, compression=goal) as writer:
         for batch in table.to_batches(max_chunksize=500):
             writer.write_batch(batch)
         writer.add_schema_metadata("golden", name)

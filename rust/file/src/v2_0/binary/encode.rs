@@ -11,6 +11,7 @@ use esker_proto::lance::encodings as pb;
 use esker_proto::lance::encodings::array_encoding::ArrayEncoding as Kind;
 
 use crate::error::{FileError, Result};
+use crate::nulls::hides_bytes;
 use crate::v2_0::compression::Compression;
 use crate::v2_0::encode::{encoding, share, PageBuffers};
 use crate::v2_0::flat::encode::flat;
@@ -45,6 +46,15 @@ where
     )
 }
 
+/// The same values, where no null spans bytes: those would go to the file, and nobody should read them there.
+fn without_hidden<T: ByteArrayType>(array: &GenericByteArray<T>) -> GenericByteArray<T> {
+    if hides_bytes(array) {
+        array.iter().collect()
+    } else {
+        array.clone()
+    }
+}
+
 fn encode_as<T: ByteArrayType>(
     arrays: &[ArrayRef],
     compression: Option<Compression>,
@@ -53,7 +63,7 @@ fn encode_as<T: ByteArrayType>(
 where
     T::Offset: Offset,
 {
-    let arrays: Vec<&GenericByteArray<T>> = arrays.iter().map(|a| a.as_bytes::<T>()).collect();
+    let arrays: Vec<GenericByteArray<T>> = arrays.iter().map(|a| without_hidden(a.as_bytes::<T>())).collect();
     let total: u64 = arrays
         .iter()
         .map(|a| extent(a))

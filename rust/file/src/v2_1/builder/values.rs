@@ -105,6 +105,15 @@ impl Values {
         }
     }
 
+    /// Makes room for the next `n` values of any length, of `bytes` bytes together. A wish, not a need.
+    pub(crate) fn make_room(&mut self, n: usize, bytes: usize) {
+        match self {
+            Values::Variable(values) => values.make_room(n, bytes),
+            Values::LargeVariable(values) => values.make_room(n, bytes),
+            _ => {}
+        }
+    }
+
     /// What the values are, for messages.
     pub(crate) fn describe(&self) -> String {
         match self {
@@ -193,31 +202,55 @@ impl Values {
     }
 
     /// Adds the values of `range` of another builder for the same type.
-    pub(crate) fn append_range(&mut self, other: &Values, range: Range<usize>) {
+    pub(crate) fn append_range(&mut self, other: &Values, range: Range<usize>) -> Result<()> {
+        if range.end > other.len() {
+            return Err(FileError::invalid(format!(
+                "expected values up to {}, found {}",
+                range.end,
+                other.len()
+            )));
+        }
         match (self, other) {
-            (Values::Nothing(len) | Values::Unstored(len), _) => *len = len.saturating_add(range.len()),
-            (Values::Bits(to), Values::Bits(from)) if range.end <= from.len() => {
-                to.append_packed_range(range, from.as_slice());
+            (Values::Nothing(len), Values::Nothing(_)) | (Values::Unstored(len), Values::Unstored(_)) => {
+                *len = len.saturating_add(range.len());
             }
-            (Values::Fixed(to), Values::Fixed(from)) => to.append_range(from, range),
+            (Values::Bits(to), Values::Bits(from)) => to.append_packed_range(range, from.as_slice()),
+            (Values::Fixed(to), Values::Fixed(from)) if to.width == from.width => to.append_range(from, range),
             (Values::Variable(to), Values::Variable(from)) => to.append_range(from, range),
             (Values::LargeVariable(to), Values::LargeVariable(from)) => to.append_range(from, range),
-            (Values::FixedList(to), Values::FixedList(from)) => {
+            (Values::FixedList(to), Values::FixedList(from)) if to.size == from.size => {
                 let items = range.start.saturating_mul(to.size)..range.end.saturating_mul(to.size);
-                if range.end <= from.len {
-                    to.len = to.len.saturating_add(range.len());
-                    to.item_validity.append_range(&from.item_validity, items.clone());
-                    to.items.append_range(&from.items, items);
-                }
+                to.len = to.len.saturating_add(range.len());
+                to.item_validity.append_range(&from.item_validity, items.clone());
+                to.items.append_range(&from.items, items)?;
             }
-            (Values::Struct(to), Values::Struct(from)) if range.end <= from.len => {
+            (Values::Struct(to), Values::Struct(from)) if to.fields.len() == from.fields.len() => {
                 to.len = to.len.saturating_add(range.len());
                 for (to, from) in to.fields.iter_mut().zip(&from.fields) {
-                    to.append_range(from, range.clone());
+                    to.append_range(from, range.clone())?;
                 }
             }
-            // Builders of different types are never combined; if they were, the number of values would not match.
-            _ => {}
+            (to, from) => {
+                return Err(FileError::invalid(format!(
+                    "expected {}, found {}",
+                    to.describe(),
+                    from.describe()
+                )))
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes that the values take.
+    pub(crate) fn memory(&self) -> usize {
+        match self {
+            Values::Nothing(_) | Values::Unstored(_) => 0,
+            Values::Bits(bits) => bits.len() / 8,
+            Values::Fixed(values) => values.as_slice().len(),
+            Values::Variable(values) => values.as_bytes().len().saturating_add(values.len().saturating_mul(4)),
+            Values::LargeVariable(values) => values.as_bytes().len().saturating_add(values.len().saturating_mul(8)),
+            Values::FixedList(lists) => lists.items.memory().saturating_add(lists.item_validity.len() / 8),
+            Values::Struct(structs) => structs.fields.iter().map(Values::memory).sum(),
         }
     }
 

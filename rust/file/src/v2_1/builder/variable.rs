@@ -33,6 +33,16 @@ impl<O: Offset> VariableBuilder<O> {
         self.offsets.len().saturating_sub(1)
     }
 
+    /// Where each value ends, after where the first one starts.
+    pub(crate) fn offsets(&self) -> &[O] {
+        &self.offsets
+    }
+
+    /// The bytes of all values.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// The bytes of one value.
     pub(crate) fn value(&self, index: usize) -> Option<&[u8]> {
         let start = self.offsets.get(index)?.to_u64();

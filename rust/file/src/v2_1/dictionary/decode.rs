@@ -2,11 +2,11 @@
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
-use esker_codec::ends::Offset;
 use esker_proto::lance::encodings21 as pb;
 
+use super::look_up::LookUp;
 use crate::error::Result;
-use crate::v2_1::builder::{FixedBuilder, KeyedBuilder, LeafBuilder, Values, VariableBuilder};
+use crate::v2_1::builder::{FixedBuilder, KeyedBuilder, LeafBuilder, Values};
 use crate::v2_1::decode::{Compression, Wanted};
 use crate::v2_1::page::{to_len, PageId};
 
@@ -14,6 +14,7 @@ use crate::v2_1::page::{to_len, PageId};
 #[derive(Debug)]
 pub(crate) struct Dictionary {
     items: Values,
+    look_up: LookUp,
     /// The values as an array, for columns of a dictionary type.
     array: Option<ArrayRef>,
     len: usize,
@@ -47,10 +48,15 @@ impl Dictionary {
             return Err(at.corrupt(format!("expected {count} items in a dictionary, found {}", items.len())));
         }
         let mut dictionary = Dictionary {
+            look_up: match &items {
+                Values::Variable(items) => LookUp::new(items),
+                Values::LargeVariable(items) => LookUp::new(items),
+                _ => LookUp::default(),
+            },
+            bytes: items.memory(),
             items,
             array: None,
             len: count,
-            bytes: stored.len(),
         };
         if is_keyed {
             let items = std::mem::replace(&mut dictionary.items, Values::Nothing(0));
@@ -61,7 +67,7 @@ impl Dictionary {
 
     /// Bytes that the dictionary takes, roughly.
     pub(crate) fn memory(&self) -> usize {
-        self.bytes.saturating_mul(2).saturating_add(self.len.saturating_mul(8))
+        self.bytes.saturating_add(self.look_up.memory(self.len))
             + self.array.as_ref().map_or(0, |array| array.get_array_memory_size())
     }
 
@@ -138,11 +144,11 @@ impl Dictionary {
         match (out, &self.items) {
             (LeafBuilder::Keyed(out), _) => self.append_keys(at, keys, out),
             (LeafBuilder::Plain(Values::Variable(out)), Values::Variable(items)) => {
-                append_variable(keys, items, out);
+                self.look_up.append(keys, items, out);
                 out.check()
             }
             (LeafBuilder::Plain(Values::LargeVariable(out)), Values::LargeVariable(items)) => {
-                append_variable(keys, items, out);
+                self.look_up.append(keys, items, out);
                 Ok(())
             }
             (LeafBuilder::Plain(Values::Fixed(out)), Values::Fixed(items)) if out.width == items.width => {
@@ -153,7 +159,7 @@ impl Dictionary {
                 for key in keys {
                     let key = to_len(at, key)?;
                     if key < items.len() {
-                        out.append_range(items, key..key + 1);
+                        out.append_range(items, key..key + 1)?;
                     } else {
                         out.append_empty(1)?;
                     }
@@ -184,54 +190,9 @@ impl Dictionary {
 /// More than any writer puts into one page.
 const MOST_ITEMS: u64 = 1 << 28;
 
-/// Items up to so many bytes are copied in one piece, whatever their length.
-const SHORT_ITEM: usize = 16;
-
-fn append_variable<O: Offset>(
-    keys: impl ExactSizeIterator<Item = u64> + Clone,
-    items: &VariableBuilder<O>,
-    out: &mut VariableBuilder<O>,
-) {
-    let place = |key: u64| usize::try_from(key).unwrap_or(usize::MAX);
-    let value = |key: u64| items.value(place(key)).unwrap_or_default();
-    let longest = || {
-        let values = (0..items.len()).filter_map(|item| items.value(item));
-        values.map(<[u8]>::len).max()
-    };
-    // A large dictionary is not looked through for each of its chunks.
-    let longest = if keys.len() > items.len() { longest() } else { None };
-    if let Some(longest) = longest.filter(|longest| *longest <= SHORT_ITEM) {
-        let padded: Vec<([u8; SHORT_ITEM], usize)> = (0..items.len())
-            .map(|item| {
-                let mut padded = [0; SHORT_ITEM];
-                let bytes = items.value(item).unwrap_or_default();
-                padded.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
-                (padded, bytes.len())
-            })
-            .collect();
-        let (bytes, offsets) = out.parts(keys.len());
-        let room = keys.len().saturating_add(1).saturating_mul(longest);
-        let _ = bytes.try_reserve(room.saturating_add(SHORT_ITEM));
-        for key in keys {
-            let (item, len) = padded.get(place(key)).copied().unwrap_or_default();
-            let end = bytes.len() + len;
-            bytes.extend_from_slice(&item);
-            bytes.truncate(end);
-            offsets.push(O::from_u64(end as u64));
-        }
-        return;
-    }
-    let bytes = keys
-        .clone()
-        .fold(0_usize, |sum, key| sum.saturating_add(value(key).len()));
-    out.make_room(keys.len(), bytes);
-    for key in keys {
-        out.push(value(key));
-    }
-}
-
 fn append_fixed(keys: impl Iterator<Item = u64>, items: &FixedBuilder, out: &mut FixedBuilder) {
     match out.width {
+        2 => append_words::<2>(keys, items, out),
         4 => append_words::<4>(keys, items, out),
         8 => append_words::<8>(keys, items, out),
         16 => append_words::<16>(keys, items, out),

@@ -23,6 +23,7 @@ pub(crate) const INDEX_BITS: usize = 32;
 const SAMPLE: usize = 4096;
 
 /// A page's distinct values, in the order in which they come, and for each value its number.
+#[derive(Clone)]
 pub(crate) struct Distinct {
     pub(crate) indices: FixedWidth,
     pub(crate) items: LeafValues,
@@ -54,6 +55,7 @@ pub(crate) fn distinct(values: &LeafValues, limit: usize) -> Option<Distinct> {
             let width = values.bits / 8;
             let (numbers, item_bytes) = match values.bits {
                 64 => numbered_words::<8>(bytes.as_slice(), limit)?,
+                16 => numbered_words::<2>(bytes.as_slice(), limit)?,
                 32 => numbered_words::<4>(bytes.as_slice(), limit)?,
                 128 => numbered_words::<16>(bytes.as_slice(), limit)?,
                 bits if bits > 32 && bits.is_multiple_of(8) => {
@@ -74,6 +76,75 @@ pub(crate) fn distinct(values: &LeafValues, limit: usize) -> Option<Distinct> {
             })
         }
         _ => None,
+    }
+}
+
+impl Distinct {
+    /// The same values in ascending order, in which neighbours share bytes: numbers by their size, strings by their bytes.
+    pub(crate) fn sorted(self) -> Distinct {
+        let order = match &self.items {
+            LeafValues::Variable(items) => order(items.len(), |a, b| items.get(a).cmp(items.get(b))),
+            LeafValues::Fixed(items) => {
+                let bytes = items.contiguous();
+                let width = items.bits / 8;
+                let item = |index: usize| bytes.get(index * width..(index + 1) * width).unwrap_or_default();
+                order(items.len, |a, b| item(a).iter().rev().cmp(item(b).iter().rev()))
+            }
+            _ => return self,
+        };
+        let mut places = vec![0_u32; order.len()];
+        for (place, number) in (0..).zip(&order) {
+            if let Some(found) = places.get_mut(*number as usize) {
+                *found = place;
+            }
+        }
+        let numbers = self.indices.contiguous();
+        let numbers = numbers.typed_data::<u32>().iter();
+        let numbers = numbers.map(|number| places.get(*number as usize).copied().unwrap_or(0));
+        Distinct {
+            indices: indices(numbers.collect()),
+            items: taken(&self.items, &order),
+        }
+    }
+}
+
+fn order(len: usize, mut compare: impl FnMut(usize, usize) -> std::cmp::Ordering) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..len).map_while(|number| u32::try_from(number).ok()).collect();
+    order.sort_unstable_by(|a, b| compare(*a as usize, *b as usize));
+    order
+}
+
+/// Some of the values, in this order.
+fn taken(items: &LeafValues, order: &[u32]) -> LeafValues {
+    match items {
+        LeafValues::Variable(items) => {
+            let mut bytes = MutableBuffer::new(items.bytes.len());
+            let mut offsets = Vec::with_capacity(order.len() + 1);
+            offsets.push(0);
+            for number in order {
+                bytes.extend_from_slice(items.get(*number as usize));
+                offsets.push(bytes.len());
+            }
+            LeafValues::Variable(VariableWidth {
+                large: items.large,
+                offsets,
+                bytes: bytes.into(),
+            })
+        }
+        LeafValues::Fixed(items) => {
+            let (bytes, width) = (items.contiguous(), items.bits / 8);
+            let mut out = Vec::with_capacity(bytes.len());
+            for number in order {
+                let start = *number as usize * width;
+                out.extend_from_slice(bytes.get(start..start + width).unwrap_or_default());
+            }
+            LeafValues::Fixed(FixedWidth {
+                bits: items.bits,
+                len: order.len(),
+                pieces: vec![Buffer::from_vec(out)],
+            })
+        }
+        other => other.clone(),
     }
 }
 
@@ -154,34 +225,41 @@ fn extrapolate(sampled: usize, found: usize, len: usize) -> usize {
     distinct.min(len)
 }
 
-/// Writes the distinct values; with `compression`, if that makes them smaller.
+/// Writes the distinct values in the way that takes the fewest bytes, within one of the schemes where that helps.
 pub(crate) fn encode_items(
     name: &str,
     items: &LeafValues,
-    compression: Option<Scheme>,
-    packed: bool,
+    schemes: &[Scheme],
+    may_pack: bool,
 ) -> Result<EncodedDictionary> {
     let num_items = items.len();
-    let (mut bytes, mut encoding) = match items {
+    let mut ways = match items {
         LeafValues::Variable(values) => {
-            let bytes = encode_block(values);
-            (bytes, message::variable(values.offset_bits() as u64))
+            let bytes = encode_block(values)?;
+            vec![(bytes, message::variable(values.offset_bits() as u64))]
         }
-        LeafValues::Fixed(values) => encode_fixed(values, packed),
+        LeafValues::Fixed(values) => fixed_blocks(values, may_pack),
         _ => {
             return Err(FileError::unsupported(format!(
                 "column '{name}': a dictionary holds fixed-width values, strings or binary; use plain values"
             )))
         }
     };
-    if let Some(scheme) = compression {
-        let mut smaller = Vec::new();
-        scheme.compress(&bytes, &mut smaller)?;
-        if smaller.len() < bytes.len() {
-            encoding = scheme.encoding(encoding);
-            bytes = smaller;
+    for way in 0..ways.len() {
+        for scheme in schemes {
+            let Some((bytes, encoding)) = ways.get(way) else {
+                continue;
+            };
+            let mut smaller = Vec::new();
+            scheme.compress(bytes, &mut smaller)?;
+            if smaller.len() < bytes.len() {
+                let encoding = scheme.encoding(encoding.clone());
+                ways.push((smaller, encoding));
+            }
         }
     }
+    let best = ways.into_iter().min_by_key(|(bytes, _)| bytes.len());
+    let (bytes, encoding) = best.unwrap_or_default();
     Ok(EncodedDictionary {
         bytes,
         encoding,
@@ -189,23 +267,62 @@ pub(crate) fn encode_items(
     })
 }
 
-fn encode_fixed(values: &FixedWidth, packed: bool) -> (Vec<u8>, pb::CompressiveEncoding) {
+/// Values of one width as they are, and packed where that may be and is smaller.
+fn fixed_blocks(values: &FixedWidth, may_pack: bool) -> Vec<(Vec<u8>, pb::CompressiveEncoding)> {
     let bytes = values.contiguous();
     let bits = values.bits as u64;
+    let mut ways = vec![(bytes.to_vec(), message::flat(bits))];
     let width = max_bit_width(values.bits, bytes.as_slice()).max(1) as u64;
-    if packed && matches!(bits, 8 | 16 | 32 | 64) && width < bits {
+    if may_pack && matches!(bits, 8 | 16 | 32 | 64) && width < bits {
         let mut out = Vec::new();
         outline_bitpack::encode(bits, width, bytes.as_slice(), &mut out);
         if out.len() < bytes.len() {
-            return (out, message::out_of_line_bitpacking(bits, width));
+            ways.push((out, message::out_of_line_bitpacking(bits, width)));
         }
     }
-    (bytes.to_vec(), message::flat(bits))
+    ways
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn test_sorted_items_are_the_same_values() {
+        let numbers: Vec<u64> = (0..5000).map(|i| i * 7919 % 300 * 1_000_003).collect();
+        let words: Vec<String> = numbers.iter().map(|number| format!("w{number}")).collect();
+        let mut offsets = vec![0];
+        words
+            .iter()
+            .for_each(|word| offsets.push(offsets[offsets.len() - 1] + word.len()));
+        let fixed = LeafValues::Fixed(FixedWidth {
+            bits: 64,
+            len: numbers.len(),
+            pieces: vec![Buffer::from_vec(numbers.clone())],
+        });
+        let variable = LeafValues::Variable(VariableWidth {
+            large: false,
+            offsets,
+            bytes: Buffer::from_vec(words.concat().into_bytes()),
+        });
+        for values in [fixed, variable] {
+            let found = distinct(&values, 1000).unwrap().sorted();
+            let indices = found.indices.contiguous();
+            for (row, index) in indices.typed_data::<u32>().iter().enumerate() {
+                match (&found.items, &values) {
+                    (LeafValues::Fixed(items), LeafValues::Fixed(_)) => {
+                        let items = items.contiguous();
+                        assert!(items.typed_data::<u64>().is_sorted());
+                        assert_eq!(items.typed_data::<u64>()[*index as usize], numbers[row]);
+                    }
+                    (LeafValues::Variable(items), LeafValues::Variable(values)) => {
+                        assert_eq!(items.get(*index as usize), values.get(row));
+                    }
+                    _ => panic!("the items have another form than the values"),
+                }
+            }
+        }
+    }
 
     #[test]
     fn test_the_number_of_distinct_values_is_estimated_within_a_half() {

@@ -5,4 +5,5 @@
 
 pub(crate) mod decode;
 pub(crate) mod encode;
+mod look_up;
 mod words;

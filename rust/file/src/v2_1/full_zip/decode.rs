@@ -10,6 +10,9 @@ use crate::v2_1::flat;
 use crate::v2_1::levels::decode::Levels;
 use crate::v2_1::page::{to_len, PageId};
 
+/// The most that values are expected to expand, relative to their bytes in the file, when memory is reserved.
+const MOST_TIMES: usize = 32;
+
 /// Values of fixed width that lie by themselves.
 #[derive(Debug)]
 pub(crate) struct FixedValues {
@@ -119,13 +122,14 @@ impl FullZipPage {
                 Ok(())
             }
             ZippedValues::Variable(width, compression) => {
+                let (n, bytes) = self.room(*width, compression, &stored);
+                out.make_room(n, bytes);
                 let mut rest: &[u8] = &stored;
                 while !rest.is_empty() {
                     let (_, def) = self.take_levels(at, &mut rest, levels)?;
                     if def == 0 {
                         let length = take(at, &mut rest, *width)?;
-                        let length = length.iter().rev().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
-                        let value = take(at, &mut rest, to_len(at, length)?)?;
+                        let value = take(at, &mut rest, to_len(at, little(length))?)?;
                         compression.decode_value(at, value, out)?;
                     } else if def <= self.max_visible {
                         out.append_empty(1)?;
@@ -134,6 +138,34 @@ impl FullZipPage {
                 out.check()
             }
         }
+    }
+
+    /// How many values of any length there are and how many bytes they become, as far as they say: memory that grows bit by bit is copied
+    /// each time. No more than some times what is stored.
+    fn room(&self, width: usize, compression: &Compression, stored: &[u8]) -> (usize, usize) {
+        let mut rest = stored;
+        let (mut n, mut bytes) = (0_usize, 0_usize);
+        while let Some((word, after)) = rest.split_at_checked(self.word_size).filter(|_| !rest.is_empty()) {
+            let def = little(word) & u64::from(!(u32::MAX << self.bits_def));
+            rest = after;
+            if def > 0 {
+                n += usize::from(def <= u64::from(self.max_visible));
+                continue;
+            }
+            let Some((length, after)) = rest.split_at_checked(width) else {
+                break;
+            };
+            let Some((value, after)) = usize::try_from(little(length))
+                .ok()
+                .and_then(|length| after.split_at_checked(length))
+            else {
+                break;
+            };
+            n += 1;
+            bytes = bytes.saturating_add(compression.value_bytes(value));
+            rest = after;
+        }
+        (n, bytes.min(stored.len().saturating_mul(MOST_TIMES)))
     }
 
     fn take_levels(&self, at: &PageId, rest: &mut &[u8], levels: &mut Levels) -> Result<(u16, u16)> {
@@ -149,6 +181,11 @@ impl FullZipPage {
         levels.push(rep, def);
         Ok((rep, def))
     }
+}
+
+/// A little-endian number.
+fn little(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
 /// The next `n` bytes.

@@ -88,6 +88,12 @@ pub(crate) fn encode_fixed(
         });
     }
     let size: usize = pieces.iter().map(|piece| piece.len()).sum();
+    if size != levels.num_visible.saturating_mul(width) {
+        return Err(FileError::invalid(format!(
+            "expected {} values of {width} bytes, found {size} bytes; the arrays are malformed",
+            levels.num_visible
+        )));
+    }
     let mut out = Vec::with_capacity(size + levels.num_entries.saturating_mul(words.width()));
     let mut values = pieces.iter().flat_map(|piece| piece.chunks_exact(width.max(1)));
     let mut starts = levels.rep.is_some().then(Vec::new);
@@ -101,7 +107,42 @@ pub(crate) fn encode_fixed(
             out.extend_from_slice(values.next().unwrap_or_default());
         }
     }
-    Ok(finish(out, starts, layout))
+    Ok(finish(vec![Bytes::from(out)], starts, layout))
+}
+
+/// Values of at least so many bytes on average are written from where they lie.
+const SHARED_VALUE: usize = 16 * 1024;
+
+/// The bytes of a page: what is copied, and values that are not.
+struct Zipped {
+    shares: bool,
+    pieces: Vec<Bytes>,
+    copied: Vec<u8>,
+    /// Bytes of the pieces.
+    before: usize,
+}
+
+impl Zipped {
+    fn len(&self) -> usize {
+        self.before + self.copied.len()
+    }
+
+    fn value(&mut self, values: &Buffer, at: usize, value: &[u8]) {
+        if !self.shares || value.len() < SHARED_VALUE {
+            self.copied.extend_from_slice(value);
+            return;
+        }
+        self.end_piece();
+        self.before += value.len();
+        self.pieces.push(share(values.slice_with_length(at, value.len())));
+    }
+
+    fn end_piece(&mut self) {
+        if !self.copied.is_empty() {
+            self.before += self.copied.len();
+            self.pieces.push(Bytes::from(std::mem::take(&mut self.copied)));
+        }
+    }
 }
 
 /// Values of any length, a null without bytes.
@@ -113,25 +154,43 @@ pub(crate) fn encode_variable(
     let words = ControlWords::new(levels);
     let length_bits = if values.large { 64 } else { 32 };
     let layout = layout(levels, &words, Details::BitsPerOffset(length_bits), encoding)?;
+    let shares = values.bytes.len() / values.len().max(1) >= SHARED_VALUE;
     let per_entry = words.width() + values.offset_bits() / 8;
-    let mut out = Vec::with_capacity(values.bytes.len() + levels.num_entries.saturating_mul(per_entry));
+    let copied = if shares {
+        Vec::new()
+    } else {
+        Vec::with_capacity(values.bytes.len() + levels.num_entries.saturating_mul(per_entry))
+    };
+    let mut out = Zipped {
+        shares,
+        pieces: Vec::new(),
+        copied,
+        before: 0,
+    };
     let mut starts = Vec::with_capacity(levels.num_entries);
-    let mut rest = values.iter();
+    let mut rest = values.iter().zip(&values.offsets);
     for at in 0..levels.num_entries {
         let start = out.len();
-        let entry = words.put(at, &mut out);
+        let entry = words.put(at, &mut out.copied);
         if entry.begins_row {
             starts.push(start);
         }
         if entry.visible {
-            let value = rest.next().unwrap_or_default();
+            let (value, place) = rest.next().ok_or_else(|| {
+                FileError::invalid(format!(
+                    "expected {} values, found {}; the arrays are malformed",
+                    levels.num_visible,
+                    values.len()
+                ))
+            })?;
             if entry.valid {
-                put_length(values.large, value.len(), &mut out)?;
-                out.extend_from_slice(value);
+                put_length(values.large, value.len(), &mut out.copied)?;
+                out.value(&values.bytes, *place, value);
             }
         }
     }
-    Ok(finish(out, Some(starts), layout))
+    out.end_piece();
+    Ok(finish(out.pieces, Some(starts), layout))
 }
 
 fn put_length(large: bool, length: usize, out: &mut Vec<u8>) -> Result<()> {
@@ -166,12 +225,12 @@ fn layout(
     })))
 }
 
-fn finish(out: Vec<u8>, starts: Option<Vec<usize>>, layout: pb::PageLayout) -> EncodedPage {
+fn finish(out: Vec<Bytes>, starts: Option<Vec<usize>>, layout: pb::PageLayout) -> EncodedPage {
     let index = starts.map(|mut starts| {
-        starts.push(out.len());
+        starts.push(out.iter().map(Bytes::len).sum());
         byte_packed(&starts)
     });
-    let mut buffers = vec![vec![Bytes::from(out)]];
+    let mut buffers = vec![out];
     buffers.extend(index.map(|index| vec![Bytes::from(index)]));
     EncodedPage { buffers, layout }
 }

@@ -25,12 +25,12 @@ fn short() -> FileError {
 }
 
 /// Appends an offset.
-fn put_offset(large: bool, offset: usize, out: &mut Vec<u8>) {
-    put_offsets(large, std::iter::once(offset), 1, out);
+fn put_offset(large: bool, offset: usize, out: &mut Vec<u8>) -> Result<()> {
+    put_offsets(large, std::iter::once(offset), 1, out)
 }
 
-/// Appends `count` offsets.
-fn put_offsets(large: bool, offsets: impl Iterator<Item = usize>, count: usize, out: &mut Vec<u8>) {
+/// Appends `count` offsets, of which none is larger than the last.
+fn put_offsets(large: bool, offsets: impl Iterator<Item = usize>, count: usize, out: &mut Vec<u8>) -> Result<()> {
     let start = out.len();
     if large {
         out.resize(start + count * 8, 0);
@@ -41,10 +41,19 @@ fn put_offsets(large: bool, offsets: impl Iterator<Item = usize>, count: usize, 
     } else {
         out.resize(start + count * 4, 0);
         let (places, _) = out.get_mut(start..).unwrap_or_default().as_chunks_mut();
+        let mut beyond = 0;
         for (place, offset) in places.iter_mut().zip(offsets) {
-            *place = u32::try_from(offset).unwrap_or(u32::MAX).to_le_bytes();
+            let [a, b, c, d, high @ ..] = (offset as u64).to_le_bytes();
+            *place = [a, b, c, d];
+            beyond |= u32::from_le_bytes(high);
+        }
+        if beyond > 0 {
+            return Err(FileError::invalid(
+                "4 GiB and more of strings in one page need a large type; cast the column to large_string or large_binary",
+            ));
         }
     }
+    Ok(())
 }
 
 impl ChunkEncoder for VariableChunks<'_> {
@@ -81,7 +90,7 @@ impl ChunkEncoder for VariableChunks<'_> {
                 offsets.iter().map(|offset| offset - first + bytes_at),
                 offsets.len(),
                 data,
-            );
+            )?;
             data.extend_from_slice(bytes);
             let padded = (data.len() - start).next_multiple_of(width);
             data.resize(start + padded, FILL);
@@ -91,18 +100,18 @@ impl ChunkEncoder for VariableChunks<'_> {
 }
 
 /// All values in one buffer, as dictionaries are written.
-pub(crate) fn encode_block(values: &VariableWidth) -> Vec<u8> {
+pub(crate) fn encode_block(values: &VariableWidth) -> Result<Vec<u8>> {
     let width = values.offset_bits() / 8;
     let bytes_at = (2 + values.offsets.len()) * width;
     let mut out = Vec::with_capacity(bytes_at + values.bytes.len());
-    put_offset(values.large, values.offset_bits(), &mut out);
-    put_offset(values.large, bytes_at, &mut out);
+    put_offset(values.large, values.offset_bits(), &mut out)?;
+    put_offset(values.large, bytes_at, &mut out)?;
     put_offsets(
         values.large,
         values.offsets.iter().copied(),
         values.offsets.len(),
         &mut out,
-    );
+    )?;
     out.extend_from_slice(values.bytes.as_slice());
-    out
+    Ok(out)
 }

@@ -1,0 +1,185 @@
+//! Dictionaries: whether distinct values, once each, and their numbers are worth it.
+
+use super::candidate::{values_bytes, with_chunks, Candidate};
+use super::fixed::{index_plan, Plan};
+use super::price::{besides, picos, Price, Step};
+use super::way::{Coding, Target, Way};
+use crate::error::Result;
+use crate::goal::Goal;
+use crate::v2_1::dictionary::encode::{self as dictionary, Distinct};
+use crate::v2_1::general::encode::{Around, Scheme};
+use crate::v2_1::hints::{Compression, Structure};
+use crate::v2_1::mini_block::encode::EncodedDictionary;
+use crate::v2_1::values::{FixedWidth, LeafValues};
+
+/// Pages of fewer values are not worth a dictionary of their own.
+const MIN_VALUES: usize = 100;
+
+/// A dictionary of more stored bytes has to gain a fifth: whoever reads a few values reads all of it.
+const MANY_BYTES: usize = 256 * 1024;
+
+/// A dictionary, encoded, and how its numbers are to be.
+pub(crate) struct PlannedDictionary {
+    pub(crate) indices: FixedWidth,
+    pub(crate) coding: Coding,
+    pub(crate) around: Option<Around>,
+    pub(crate) items: EncodedDictionary,
+}
+
+/// What a dictionary is thought to cost.
+pub(super) struct Estimate {
+    distinct: usize,
+    pub(super) bytes: usize,
+    /// Bytes of a value with its offset.
+    value_bytes: usize,
+}
+
+/// What a dictionary of `distinct` values costs `len` values.
+fn estimated_bytes(len: usize, distinct: usize, value_bytes: usize) -> usize {
+    let bits = usize::try_from((distinct.max(2) - 1).ilog2()).unwrap_or(0) + 1;
+    let indices = with_chunks(len * bits / 8, len, 1024);
+    indices.saturating_add(distinct.saturating_mul(value_bytes))
+}
+
+/// What a dictionary of the values would cost, if they may have one.
+pub(super) fn dictionary_estimate(values: &LeafValues, target: Target) -> Option<Estimate> {
+    let len = values.len();
+    let value_bytes = match values {
+        LeafValues::Variable(variable) => variable.bytes.len() / len.max(1) + variable.offset_bits() / 8,
+        LeafValues::Fixed(fixed) if fixed.bits >= 16 => fixed.bits / 8,
+        _ => return None,
+    };
+    if len < MIN_VALUES || target.hints().structure == Some(Structure::FullZip) {
+        return None;
+    }
+    let distinct = dictionary::estimate(values);
+    Some(Estimate {
+        distinct,
+        bytes: estimated_bytes(len, distinct, value_bytes),
+        value_bytes,
+    })
+}
+
+/// A dictionary of the values; unmade if it is not worth its price beside `best`.
+pub(super) fn dictionary_candidate(
+    values: &LeafValues,
+    estimated: &Estimate,
+    best: usize,
+    target: Target,
+) -> Result<Candidate> {
+    let hints = target.hints();
+    let len = values.len();
+    let asked = hints.dict_divisor.is_some() || hints.dict_size_ratio.is_some();
+    let limit = match hints.dict_divisor {
+        Some(divisor) => usize::try_from(len as u64 / divisor).unwrap_or(len),
+        None => len / 2,
+    };
+    let unmade = |bytes: usize, why: &str| {
+        let price = Price { bytes, picos: u64::MAX };
+        Candidate::new("dictionary", Way::Unmade, price).barred_if(true, why)
+    };
+    // Numbers that repeat are compressed, which is not estimated: where the write may take its time, it is tried.
+    let hopeful = match target.goal {
+        Goal::Small => estimated.bytes / 8,
+        Goal::Fast | Goal::Balanced => estimated.bytes,
+    };
+    if !asked && hopeful >= best {
+        return Ok(unmade(estimated.bytes, "larger, by an estimate of the distinct values"));
+    }
+    let Some(found) = dictionary::distinct(values, limit) else {
+        let distinct = estimated.distinct.max(limit);
+        return Ok(unmade(
+            estimated_bytes(len, distinct, estimated.value_bytes),
+            "more distinct values than a dictionary is worth",
+        ));
+    };
+    let plain = values_bytes(values);
+    let (step, made) = match values {
+        LeafValues::Variable(variable) => (Step::LookUpVariable, variable.bytes.len()),
+        _ => (Step::LookUp, plain),
+    };
+    let (num_items, raw_items) = (found.items.len(), values_bytes(&found.items));
+    let shared = picos(step, len, made).saturating_add(picos(Step::Variable, num_items, raw_items));
+    let Ordered {
+        indices,
+        items,
+        plan: Plan { coding, around, price },
+    } = ordered(found, besides(values).saturating_add(shared), target)?;
+    let bytes = price.bytes.saturating_add(items.bytes.len());
+    let price = Price {
+        bytes,
+        picos: price.picos.saturating_add(shared),
+    };
+    let ratio = hints.dict_size_ratio;
+    let beyond = ratio.is_some_and(|ratio| bytes as f64 > plain as f64 * ratio);
+    // Narrow numbers are read faster without a dictionary, so the gain must be worth it.
+    let narrow = matches!(values, LeafValues::Fixed(fixed) if fixed.bits <= 32);
+    let costly = narrow || items.bytes.len() > MANY_BYTES;
+    let slower = costly && !asked && bytes.saturating_mul(5) > best.saturating_mul(4);
+    let planned = PlannedDictionary {
+        indices,
+        coding,
+        around,
+        items,
+    };
+    Ok(Candidate::new("dictionary", Way::Dictionary(Box::new(planned)), price)
+        .barred_if(beyond, "larger than dict-size-ratio allows")
+        .barred_if(slower, "hardly smaller, and slower to read")
+        .asked_if(asked, "dict-divisor or dict-size-ratio ask for it"))
+}
+
+/// A dictionary with its items in one order.
+struct Ordered {
+    indices: FixedWidth,
+    items: EncodedDictionary,
+    plan: Plan,
+}
+
+/// Items in the order in which they come, which keeps the numbers of the first values small, or sorted, where neighbours share bytes: what
+/// takes fewer bytes.
+fn ordered(found: Distinct, besides: u64, target: Target) -> Result<Ordered> {
+    let made = |found: Distinct| -> Result<Ordered> {
+        Ok(Ordered {
+            items: encode_items(&found.items, found.indices.len, target)?,
+            plan: index_plan(&found.indices, besides, target)?,
+            indices: found.indices,
+        })
+    };
+    let bytes = |ordered: &Ordered| ordered.items.bytes.len().saturating_add(ordered.plan.price.bytes);
+    // Items that are hardly any of it are not worth sorting.
+    let raw = values_bytes(&found.items);
+    let first = made(found.clone())?;
+    if target.goal == Goal::Fast || raw < bytes(&first) / 64 {
+        return Ok(first);
+    }
+    let sorted = made(found.sorted())?;
+    Ok(if bytes(&sorted) < bytes(&first) { sorted } else { first })
+}
+
+/// The distinct values of `len` values, encoded.
+pub(crate) fn encode_items(items: &LeafValues, len: usize, target: Target) -> Result<EncodedDictionary> {
+    let schemes = match (target.hints().dict_values, target.goal) {
+        (Some(Compression::General(scheme)), _) => vec![scheme],
+        (Some(_), _) => Vec::new(),
+        (None, Goal::Fast) => vec![Scheme::LZ4],
+        (None, Goal::Balanced) => {
+            let is_text = matches!(items, LeafValues::Variable(_));
+            let thorough = is_text && values_bytes(items) <= MANY_BYTES;
+            vec![Scheme::LZ4, if thorough { Scheme::THOROUGH } else { Scheme::ZSTD }]
+        }
+        (None, Goal::Small) => vec![Scheme::LZ4, Scheme::SMALLEST],
+    };
+    // zstd is several times as slow to undo as lz4, which many values share. Values of any length take several times as long themselves.
+    let raw = values_bytes(items) as u64;
+    let shared = match items {
+        LeafValues::Variable(_) => 3 * len as u64,
+        _ => len as u64 / 3,
+    };
+    let slow = target.goal == Goal::Balanced && raw > shared;
+    let schemes = if slow && schemes.len() > 1 {
+        vec![Scheme::LZ4]
+    } else {
+        schemes
+    };
+    dictionary::encode_items(&target.leaf.name, items, &schemes, target.large())
+}

@@ -1,0 +1,148 @@
+//! What buffers become within general compression, from some of them.
+
+use esker_codec::general_work::{work, Work};
+
+use super::candidate::{CHUNK_COST, PADDING};
+use super::price::{general_picos, picos, Price, Step};
+use crate::error::Result;
+use crate::goal::Goal;
+use crate::v2_1::general::encode::{Around, Scheme};
+use crate::v2_1::mini_block::encode::{ChunkBuffers, ChunkEncoder};
+
+/// Chunks that are tried.
+const TRIED: usize = 12;
+
+/// How much larger chunks may become that are compressed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Growth {
+    /// Bytes of the file that a chunk aims at: whoever reads one value reads all of them.
+    pub(super) stored: usize,
+    /// Bytes that a chunk holds at most before it is compressed.
+    pub(super) raw: usize,
+}
+
+impl Growth {
+    /// No chunk grows.
+    pub(super) const NONE: Growth = Growth { stored: 0, raw: 0 };
+
+    /// Chunks of about `stored` bytes, or, for small files, as many as compression gains from.
+    pub(super) fn new(stored: usize, goal: Goal) -> Growth {
+        const KIB: usize = 1024;
+        match goal {
+            Goal::Small => Growth {
+                stored: 64 * KIB,
+                raw: 64 * KIB,
+            },
+            Goal::Fast | Goal::Balanced => Growth { stored, raw: 32 * KIB },
+        }
+    }
+
+    /// How many times as large chunks become, of which the largest has `largest` bytes and takes `stored` on average: a power of two.
+    fn times(self, largest: usize, stored: usize) -> usize {
+        let times = (self.stored / stored.max(1)).min(self.raw / largest.max(1));
+        1 << times.max(1).ilog2()
+    }
+}
+
+/// Some buffers.
+#[derive(Default)]
+pub(super) struct Sample {
+    /// Those that general compression goes around.
+    buffers: Vec<Vec<u8>>,
+    /// Bytes of others.
+    rest: usize,
+}
+
+/// What general compression makes of chunks of `bytes` bytes, what chunks take besides included: how large they are, and what it costs.
+pub(super) fn compressed_chunks(
+    chunks: &dyn ChunkEncoder,
+    len: usize,
+    scheme: Scheme,
+    bytes: usize,
+    growth: Growth,
+) -> Result<(Around, Price)> {
+    let first = Around { scheme, times: 1 };
+    let sample = Sample::of(chunks, len, first)?;
+    let raw = bytes.saturating_sub(sample.num_chunks(bytes).saturating_mul(CHUNK_COST));
+    let price = sample.price(scheme, raw)?;
+    let largest = sample.buffers.iter().map(Vec::len).max().unwrap_or(0);
+    let times = growth.times(largest, price.bytes / sample.num_chunks(raw).max(1));
+    if times == 1 {
+        return Ok((first, price));
+    }
+    let around = Around { scheme, times };
+    let price = Sample::of(chunks, len, around)?.price(scheme, raw)?;
+    Ok((around, price))
+}
+
+impl Sample {
+    /// Encodes some of the chunks of `len` values, from all over the page.
+    pub(super) fn of(chunks: &dyn ChunkEncoder, len: usize, around: Around) -> Result<Sample> {
+        let mut sample = Sample::default();
+        let step = (len / TRIED / 8 * 8).max(8);
+        let mut end = 0;
+        for at in (0..len).step_by(step) {
+            if at < end {
+                continue;
+            }
+            let size = around.chunk_len(chunks, at, len - at).clamp(1, len - at);
+            let (mut data, mut sizes) = (Vec::new(), Vec::new());
+            chunks.encode(at..at + size, &mut ChunkBuffers::new(&mut data, &mut sizes))?;
+            data.truncate(sizes.first().copied().unwrap_or(0));
+            sample.rest += sizes.iter().skip(1).sum::<usize>();
+            sample.buffers.push(data);
+            end = at + size;
+        }
+        Ok(sample)
+    }
+
+    /// How many chunks like these `bytes` bytes make.
+    fn num_chunks(&self, bytes: usize) -> usize {
+        let per_chunk = (self.plain() / self.buffers.len().max(1)).max(1);
+        bytes.div_ceil(per_chunk)
+    }
+
+    /// What values of `raw` bytes cost in chunks like these.
+    fn price(&self, scheme: Scheme, raw: usize) -> Result<Price> {
+        let num_chunks = self.num_chunks(raw);
+        let price = self.compressed(scheme, raw)?;
+        Ok(Price {
+            picos: price.picos.saturating_add(picos(Step::Chunk, num_chunks, 0)),
+            bytes: price.bytes.saturating_add(num_chunks.saturating_mul(CHUNK_COST)),
+        })
+    }
+
+    /// Adds a buffer.
+    pub(super) fn add(&mut self, buffer: &[u8]) {
+        self.buffers.push(buffer.to_vec());
+    }
+
+    /// Bytes of what is tried.
+    pub(super) fn plain(&self) -> usize {
+        self.buffers.iter().map(Vec::len).sum::<usize>() + self.rest
+    }
+
+    /// What `bytes` bytes of the like become, and the time that it takes to undo that.
+    pub(super) fn compressed(&self, scheme: Scheme, bytes: usize) -> Result<Price> {
+        let (mut out, mut sum, mut after) = (Vec::new(), Work::default(), self.rest);
+        for buffer in &self.buffers {
+            out.clear();
+            scheme.compress(buffer, &mut out)?;
+            let found = work(scheme.name, &out);
+            sum.sequences += found.sequences;
+            sum.coded_literals += found.coded_literals;
+            sum.tables += found.tables;
+            // Chunks are padded, and so is what CHUNK_COST says, on average.
+            after += out.len().next_multiple_of(8).saturating_sub(PADDING);
+        }
+        let before = self.plain().max(1);
+        let scaled = |part: u64| {
+            let scaled = u128::from(part).saturating_mul(bytes as u128) / before as u128;
+            u64::try_from(scaled).unwrap_or(u64::MAX)
+        };
+        Ok(Price {
+            bytes: usize::try_from(scaled(after as u64)).unwrap_or(usize::MAX),
+            picos: scaled(general_picos(scheme, sum, before, after)),
+        })
+    }
+}
