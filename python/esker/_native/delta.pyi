@@ -177,6 +177,26 @@ class ColumnSplice:
     def abort(self) -> None:
         """Leaves nothing behind of a copy that is not finished."""
 
+class FileRows:
+    """Chosen rows of some columns of a Parquet file, batch by batch, with the types of its Parquet schema.
+
+    `columns` are places at the top of the file's schema, `groups` row groups, ascending; `rows` are numbers in the file,
+    an array of uint64, ascending. Rows of other row groups are passed over; no batch has rows of two.
+    """
+
+    def __new__(
+        cls,
+        store: Store,
+        path: str,
+        *,
+        columns: Sequence[int],
+        groups: Sequence[int],
+        rows: ArrowArrayExportable,
+        batch_rows: int,
+    ) -> FileRows: ...
+    def __iter__(self) -> FileRows: ...
+    def __next__(self) -> ArrowData: ...
+
 def encode_deletion_vector(rows: Sequence[ArrowArrayExportable]) -> tuple[bytes, int]:
     """The bytes of the deletion vector of some rows, and how many rows those are.
 

@@ -1,5 +1,5 @@
 //! The bytes of some Parquet columns: read at once from a store behind a network, page by page from a local one, so that no column is held
-//! in memory there.
+//! in memory there. A column of which most pages are wanted is read in windows that grow while they follow each other.
 
 use std::io::{Error, Read};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +20,8 @@ pub(crate) enum ColumnBytes {
     Read(Pieces),
     /// Read from the local file on demand.
     Near(NearFile),
+    /// Read from the local file in windows.
+    Windows(Windows),
 }
 
 /// The ranges of a file that were read.
@@ -65,10 +67,35 @@ pub(crate) struct NearRead {
     window: Bytes,
 }
 
+/// A local file of which one column is read, from its start towards its end.
+#[derive(Debug, Clone)]
+pub(crate) struct Windows {
+    file: NearFile,
+    most: u64,
+    last: Arc<Mutex<Window>>,
+}
+
+/// The bytes that were read last.
+#[derive(Debug, Default)]
+struct Window {
+    start: u64,
+    bytes: Bytes,
+    /// Bytes that are read at least, while reads follow each other.
+    wanted: u64,
+}
+
+/// A reader of such a file from an offset on.
+#[derive(Debug)]
+pub(crate) struct WindowRead {
+    windows: Windows,
+    at: u64,
+}
+
 /// The reader that a decoder gets.
 pub(crate) enum ColumnRead {
     Read(bytes::buf::Reader<Bytes>),
     Near(NearRead),
+    Windows(WindowRead),
 }
 
 impl ColumnBytes {
@@ -83,11 +110,27 @@ impl ColumnBytes {
         })
     }
 
+    /// A file that one column is read of, in windows of so many bytes at most.
+    pub(crate) fn windows(store: &StoreRef, path: &str, size: u64, runtime: &Handle, most: u64) -> Self {
+        Self::Windows(Windows {
+            file: NearFile {
+                store: store.clone(),
+                path: path.to_owned(),
+                size,
+                runtime: runtime.clone(),
+                failure: Failure::default(),
+            },
+            most,
+            last: Arc::default(),
+        })
+    }
+
     /// The slot for the store's error.
     pub(crate) fn failure(&self) -> Failure {
         match self {
             Self::Read(_) => Failure::default(),
             Self::Near(file) => file.failure.clone(),
+            Self::Windows(windows) => windows.file.failure.clone(),
         }
     }
 }
@@ -97,6 +140,7 @@ impl Length for ColumnBytes {
         match self {
             Self::Read(pieces) => pieces.size,
             Self::Near(file) => file.size,
+            Self::Windows(windows) => windows.file.size,
         }
     }
 }
@@ -112,6 +156,10 @@ impl ChunkReader for ColumnBytes {
                 at: start,
                 window: Bytes::new(),
             }),
+            Self::Windows(windows) => ColumnRead::Windows(WindowRead {
+                windows: windows.clone(),
+                at: start,
+            }),
         })
     }
 
@@ -119,6 +167,7 @@ impl ChunkReader for ColumnBytes {
         let found = match self {
             Self::Read(pieces) => pieces.behind(start)?,
             Self::Near(file) => file.read(start, length as u64)?,
+            Self::Windows(windows) => windows.read(start, length as u64)?,
         };
         if found.len() < length {
             return Err(ParquetError::EOF(format!(
@@ -160,6 +209,41 @@ impl NearFile {
     }
 }
 
+impl Windows {
+    /// The bytes from an offset on: so many, fewer at the file's end.
+    fn read(&self, start: u64, length: u64) -> parquet::errors::Result<Bytes> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let have = last.bytes.len() as u64;
+        let skip = start.checked_sub(last.start).filter(|skip| *skip <= have);
+        let inside = skip.filter(|skip| have - skip >= length.min(self.file.size.saturating_sub(start)));
+        if inside.is_none() {
+            // What lies behind the last window, or across its end, follows it.
+            let grown = last.wanted.saturating_mul(4).min(self.most);
+            last.wanted = if skip.is_some() { grown.max(WINDOW) } else { WINDOW };
+            let bytes = self.file.read(start, length.max(last.wanted))?;
+            (last.start, last.bytes) = (start, bytes);
+        }
+        let skip = usize::try_from(start - last.start)
+            .unwrap_or(usize::MAX)
+            .min(last.bytes.len());
+        let found = last.bytes.slice(skip..);
+        let length = usize::try_from(length).unwrap_or(usize::MAX).min(found.len());
+        Ok(found.slice(..length))
+    }
+}
+
+impl Read for WindowRead {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let found = self.windows.read(self.at, into.len() as u64).map_err(Error::other)?;
+        let taken = found.len().min(into.len());
+        if let Some(into) = into.get_mut(..taken) {
+            into.copy_from_slice(found.get(..taken).unwrap_or_default());
+        }
+        self.at = self.at.saturating_add(taken as u64);
+        Ok(taken)
+    }
+}
+
 impl Read for NearRead {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         if self.window.is_empty() {
@@ -181,6 +265,7 @@ impl Read for ColumnRead {
         match self {
             Self::Read(bytes) => bytes.read(into),
             Self::Near(near) => near.read(into),
+            Self::Windows(windows) => windows.read(into),
         }
     }
 }

@@ -6,7 +6,7 @@
 //!                                                       a filter -> partition values, statistics -> the files that may match
 //! ```
 //!
-//! The protocol is `PROTOCOL.md` of delta-io/delta. Data files are not read here but by pyarrow.
+//! The protocol is `PROTOCOL.md` of delta-io/delta. Data files are read by pyarrow; here only chosen rows of them, and pages that are copied.
 #![cfg_attr(
     test,
     allow(
@@ -33,6 +33,7 @@ mod deletion_vector;
 mod deletion_vector_write;
 mod described;
 mod error;
+mod file_rows;
 pub mod fuzz;
 mod listing;
 mod partition;
@@ -59,6 +60,7 @@ pub use commit::{read_commit, CommitActions};
 pub use deletion_vector::{place, place_elsewhere, DeletionVector, VectorPlace};
 pub use deletion_vector_write::{vector_file, z85_text};
 pub use error::{DeltaError, Result};
+pub use file_rows::{FileRows, RowRequest};
 pub use listing::LogListing;
 pub use partitions::Partition;
 pub use path::{decode_path, encode_path, TableRoot};

@@ -196,7 +196,8 @@ impl ParquetFile {
         self.fold(store, group, leaves, Vec::new(), push).await
     }
 
-    async fn fetch(&self, store: &StoreRef, group: usize, leaves: &[usize]) -> Result<ColumnBytes> {
+    /// The bytes of some leaf columns of a row group.
+    pub(crate) async fn fetch(&self, store: &StoreRef, group: usize, leaves: &[usize]) -> Result<ColumnBytes> {
         let Some(columns) = self.metadata.row_groups().get(group) else {
             return Err(DeltaError::corrupt(
                 &self.path,

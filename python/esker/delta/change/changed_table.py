@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -220,10 +220,10 @@ class ChangedTable:
         predicates = self.where.predicates if self.where is not None else []
         return added_file_may_match(self.state.actions_after(None), predicates)
 
-    def rows(self, matched: Sequence[MatchedFile]) -> Iterator[tuple[pa.RecordBatch, pa.Array | None]]:
+    def rows(self, matched: Sequence[MatchedFile]) -> Generator[tuple[pa.RecordBatch, pa.Array | None], None, None]:
         """The rows of files, each batch with a mask of those that are meant; None if all are.
 
-        Where the table has vectors only rows that are meant are read, files ahead.
+        Where the table has vectors only rows that are meant are read, files ahead, by threads: close it.
         """
         if not self.writes_vectors:
             return (part for found in matched for part in self.split(found, self.names))

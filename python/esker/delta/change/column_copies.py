@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..._native.delta import ColumnSplice
 from ...commit.orphans import StagedFiles
@@ -29,6 +30,7 @@ from ..definition.statistics_columns import statistics_columns
 from ..definition.table_state import TableState
 from ..properties import WriterProperties
 from ..read.conform import plain
+from ..read.file_errors import each_batch
 from ..write.conformed_values import fitted
 from ..write.file_columns import as_in_files, leaf_columns
 from ..write.file_statistics import FileStatistics, decode, encode
@@ -43,6 +45,10 @@ _THREADS = 2
 LEAST_COPIED = 4 * 1024 * 1024
 """Bytes of a file from which on it is copied on its own where others would be written together with it."""
 _BOUNDS = ("minValues", "maxValues", "nullCount")
+_REPEATS = 3
+"""Bytes of a text up to which all of a row group are numbers of a dictionary: others take four at least."""
+_BATCH_VALUES = 64 * 1024
+"""Values that are encoded at a time, where they are numbers, of a dictionary's or their own."""
 
 
 class OpenFile:
@@ -66,6 +72,26 @@ class OpenFile:
     def metadata(self) -> pq.FileMetaData:
         """Its footer."""
         return self._parquet.metadata
+
+    def repeated(self, group: int, name: str) -> Iterator[pa.DictionaryArray] | None:
+        """The texts of a column as numbers of a dictionary, None where the file does not have them so.
+
+        Args:
+            group: The row group.
+            name: The column's name in the file.
+        """
+        metadata = self.metadata.row_group(group)
+        columns = (metadata.column(index) for index in range(metadata.num_columns))
+        column = next((column for column in columns if column.path_in_schema == name), None)
+        if column is None or column.physical_type != "BYTE_ARRAY" or not column.has_dictionary_page:
+            return None
+        if "." in name or column.total_uncompressed_size > _REPEATS * column.num_values:
+            return None
+        if self._parquet.parquet.schema_arrow.field(name).type != pa.string():
+            return None
+        opened = self._table.scan.open(self.found.file, dictionaries=[name])
+        batches = opened.numbered([name], [group])
+        return (batch.column(0) for _, batch in each_batch(batches, self._table.snapshot.version, self.found.file.path))
 
     def read(
         self, group: int, columns: list[str], *, only: pa.Array | None = None, numbered: bool = False
@@ -230,6 +256,12 @@ class ColumnCopies:
         arguments: Mapping[str, Any],
     ) -> bytes:
         """The values of one column of a row group, as a Parquet file of that column alone."""
+        if self._is_fixed(name):
+            arguments = {**arguments, "write_batch_size": _BATCH_VALUES}
+        elif change.made is None and name not in change.held and self._kinds[name] == pa.string():
+            texts = rows.repeated(group, self._fields[name].name)
+            if texts is not None:
+                return self._repeated(texts, change, name, statistics, arguments)
         old = self._old(rows, group, change, name)
         chunks: list[pa.Array] = []
         for values in change.applied(name, old):
@@ -239,6 +271,35 @@ class ColumnCopies:
         table = pa.Table.from_arrays([pa.chunked_array(chunks)], names=[name])
         chunks.clear()
         return _encoded(pa.schema([self._fields[name]]), arguments, table)
+
+    def _is_fixed(self, name: str) -> bool:
+        """Whether values of a column have eight bytes at most, so that a page has many."""
+        kind = self._kinds[name]
+        return bool(pa.types.is_primitive(kind)) and kind.bit_width <= 64
+
+    def _repeated(
+        self,
+        texts: Iterator[pa.DictionaryArray],
+        change: GroupChange,
+        name: str,
+        statistics: FileStatistics | None,
+        arguments: Mapping[str, Any],
+    ) -> bytes:
+        """Texts of a row group that stay, none of which is looked up again in a dictionary."""
+        chunks = list(change.applied(name, texts))
+        longest = max((chunk.dictionary for chunk in chunks), key=len)
+        if any(not longest.slice(0, len(chunk.dictionary)).equals(chunk.dictionary) for chunk in chunks):
+            whole = pa.chunked_array(chunks).unify_dictionaries()
+            chunks, longest = whole.chunks, whole.chunk(0).dictionary
+        indices = pa.chunked_array([chunk.indices for chunk in chunks])
+        if statistics is not None:
+            used = longest.take(pc.unique(indices).drop_null())
+            both = pa.concat_arrays([used, pa.nulls(indices.null_count, used.type)])
+            statistics.add(pa.RecordBatch.from_arrays([both], names=[name]))
+        made = [pa.DictionaryArray.from_arrays(part, longest) for part in indices.chunks]
+        field = self._fields[name].with_type(made[0].type)
+        table = pa.Table.from_arrays([pa.chunked_array(made)], schema=pa.schema([field]))
+        return _encoded(table.schema, {**arguments, "write_batch_size": _BATCH_VALUES}, table, is_ready=True)
 
     def _old(self, rows: OpenFile, group: int, change: GroupChange, name: str) -> Iterator[pa.Array]:
         """The values of a column before the change, in the type that it has afterwards."""
@@ -268,12 +329,22 @@ class ColumnCopies:
         return encode(whole | {part: values for part, values in kept.items() if part in whole or values})
 
 
-def _encoded(schema: pa.Schema, arguments: Mapping[str, Any], rows: pa.Table | None) -> bytes:
-    """Rows as a Parquet file of one row group, or a file without rows."""
+def _encoded(
+    schema: pa.Schema, arguments: Mapping[str, Any], rows: pa.Table | None, *, is_ready: bool = False
+) -> bytes:
+    """Rows as a Parquet file of one row group, or a file without rows.
+
+    Args:
+        schema: The columns as the file has them.
+        arguments: How it is written.
+        rows: The rows.
+        is_ready: Whether they have that schema.
+    """
     import pyarrow.parquet as pq
 
     sink = io.BytesIO()
     with pq.ParquetWriter(sink, schema, store_schema=False, **arguments) as writer:
         if rows is not None:
-            writer.write_table(as_in_files(rows, schema), row_group_size=rows.num_rows)
+            made = rows if is_ready else as_in_files(rows, schema)
+            writer.write_table(made, row_group_size=rows.num_rows)
     return sink.getvalue()

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from threading import Lock
 from typing import Any
 
-import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..._native.delta import ColumnSplice
@@ -121,15 +122,16 @@ def _delete(
     change = _GroupDelete(table)
     files.add_copies(copies.copy(spliced, change))
     deleted, copied = change.deleted, change.copied
-    for batch, mask in table.rows(matched if files.keeps_changes else rewritten):
-        if mask is None:
-            files.change(batch, "delete")
-            continue
-        kept = batch.filter(pc.invert(mask))
-        deleted, copied = deleted + batch.num_rows - kept.num_rows, copied + kept.num_rows
-        files.write(kept)
-        if files.keeps_changes:
-            files.change(batch.filter(mask), "delete")
+    with closing(table.rows(matched if files.keeps_changes else rewritten)) as rows:
+        for batch, mask in rows:
+            if mask is None:
+                files.change(batch, "delete")
+                continue
+            kept = batch.filter(pc.invert(mask))
+            deleted, copied = deleted + batch.num_rows - kept.num_rows, copied + kept.num_rows
+            files.write(kept)
+            if files.keeps_changes:
+                files.change(batch.filter(mask), "delete")
     return [*counts, deleted], copied
 
 
@@ -143,12 +145,12 @@ class _GroupDelete:
 
     def __call__(self, rows: OpenFile, group: int) -> GroupChange:
         held = HeldColumns(self._table.asked, limit=self._table.budget.column // 4)
-        stays: list[np.ndarray] = []
+        stays: list[pa.Array] = []
         for batch in rows.read(group, self._table.asked):
-            stays.append(pc.invert(self._table.mask(batch)).to_numpy(zero_copy_only=False))
+            stays.append(pc.invert(self._table.mask(batch)))
             held.add(batch)
-        whole = np.concatenate(stays)
-        count, kept = len(whole), int(np.count_nonzero(whole))
+        whole = pa.concat_arrays(stays)
+        count, kept = len(whole), int(whole.true_count)
         with self._lock:
             self.deleted, self.copied = self.deleted + count - kept, self.copied + kept
         return GroupChange(count, stays=None if count == kept else whole, held=held.columns)

@@ -51,20 +51,20 @@ class GroupChange:
         rows: How many it has.
         places: The rows that get new values, ascending; None if all do.
         made: Their new values, in the columns that change; None if nothing does.
-        stays: Which rows stay; None if all do.
+        stays: Which rows stay, as an array of booleans; None if all do.
         held: What was read of columns already, in batches.
     """
 
     rows: int
     places: np.ndarray | None = None
     made: pa.RecordBatch | None = None
-    stays: np.ndarray | None = None
+    stays: pa.Array | None = None
     held: dict[str, list[pa.Array]] = field(default_factory=dict)
 
     @property
     def kept(self) -> int:
         """How many rows stay."""
-        return self.rows if self.stays is None else int(np.count_nonzero(self.stays))
+        return self.rows if self.stays is None else int(self.stays.true_count)
 
     @property
     def replaces_all(self) -> bool:
@@ -109,7 +109,7 @@ class GroupChange:
     def _kept(self, values: pa.Array, first: int) -> pa.Array:
         if self.stays is None:
             return values
-        return values.filter(pa.array(self.stays[first : first + len(values)]))
+        return values.filter(self.stays.slice(first, len(values)))
 
 
 def in_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
@@ -143,17 +144,18 @@ def _update(
         else:
             spliced.append((found, splice))
     files.add_copies(copies.copy(spliced, _GroupUpdate(table, assignments, note)))
-    for batch, mask in table.rows(written):
-        meant = batch.num_rows if mask is None else int(pc.sum(mask).as_py() or 0)
-        note(meant, batch.num_rows - meant)
-        if not meant:
-            files.write(batch)
-            continue
-        old = batch if mask is None or meant == batch.num_rows else batch.filter(mask)
-        new = assignments.applied(old)
-        files.change(old, "update_preimage")
-        files.change(new, "update_postimage")
-        files.write(new if old is batch else _merged(batch, mask, new, assignments.columns))
+    with closing(table.rows(written)) as rows:
+        for batch, mask in rows:
+            meant = batch.num_rows if mask is None else int(pc.sum(mask).as_py() or 0)
+            note(meant, batch.num_rows - meant)
+            if not meant:
+                files.write(batch)
+                continue
+            old = batch if mask is None or meant == batch.num_rows else batch.filter(mask)
+            new = assignments.applied(old)
+            files.change(old, "update_preimage")
+            files.change(new, "update_postimage")
+            files.write(new if old is batch else _merged(batch, mask, new, assignments.columns))
     return updated, copied
 
 

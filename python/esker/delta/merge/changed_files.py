@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +14,7 @@ from ..._native.delta import ColumnSplice, encode_deletion_vector
 from ..change.changed_table import ChangedTable, MatchedFile
 from ..change.column_copies import ColumnCopies
 from ..change.files import ChangedFiles
+from ..read.ahead import read_ahead
 from ..write.incoming import BATCH_ROWS
 from .copied_groups import CopiedGroups
 from .matches import NOTHING, RANGE_ROWS, MergeMatches, RangeMatches, Undone
@@ -20,6 +23,33 @@ from .row_values import BoundClause, RowValues
 
 _AT_ONCE = 2
 """Files that are copied at once, where each is held."""
+_HELD_ROWS = 1 << 20
+"""Numbers of rows that wait until their files are read."""
+
+
+@dataclass(frozen=True)
+class _Rewrite:
+    """A file whose rows are written: those of some numbers, or all if none are given."""
+
+    number: int
+    found: MatchedFile
+    undone: Undone | None
+    only: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Rows of a file: for each the clause that applies to it, and the rows of the source beside those that have one."""
+
+    rows: pa.RecordBatch
+    clauses: np.ndarray
+    beside: list[tuple[np.ndarray, pa.RecordBatch]]
+    is_copy: bool
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return int(self.rows.nbytes) + sum(int(rows.nbytes) for _, rows in self.beside)
 
 
 @dataclass
@@ -61,6 +91,7 @@ class MergeWriter:
     source: pa.RecordBatch | None
     counts: MergeCounts = field(default_factory=MergeCounts)
     _copied: list[tuple[int, MatchedFile, ColumnSplice, Undone | None]] = field(default_factory=list)
+    _rewritten: list[_Rewrite] = field(default_factory=list)
 
     def insert(self, rows: pa.RecordBatch, unmatched: np.ndarray) -> None:
         """Inserts rows of the source that no row of the table matched."""
@@ -100,21 +131,33 @@ class MergeWriter:
         if self.table.writes_vectors or is_whole:
             changing = rows if self.files.keeps_changes else rows[~deletes]
             if len(changing):
-                self._rewrite(number, found, undone, np.sort(changing))
-            return True
-        self.counts.copied += live - len(rows)
-        splice = self.copies.splice(found)
-        if splice is None:
-            self._rewrite(number, found, undone, None)
+                self._rewritten.append(_Rewrite(number, found, undone, np.sort(changing)))
         else:
-            self._copied.append((number, found, splice, undone))
-            if undone is not None and len(self._copied) == _AT_ONCE:
-                # What happens to rows that nothing matches is in memory until their file is copied.
-                self.copy()
+            self.counts.copied += live - len(rows)
+            splice = self.copies.splice(found)
+            if splice is None:
+                self._rewritten.append(_Rewrite(number, found, undone, None))
+            else:
+                self._copied.append((number, found, splice, undone))
+        # What happens to rows that nothing matches is in memory until their file is written.
+        waiting = len(self._copied) + len(self._rewritten)
+        numbers = sum(len(each.only) for each in self._rewritten if each.only is not None)
+        if (undone is not None and waiting >= _AT_ONCE) or numbers > _HELD_ROWS:
+            self.finish()
         return True
 
-    def copy(self) -> None:
-        """Copies the files of which that was left."""
+    def finish(self) -> None:
+        """Writes the rows of the files of which that was left."""
+        reads = [partial(self._pieces, each) for each in self._rewritten]
+        # Its threads end with it, whatever is raised meanwhile.
+        with closing(read_ahead(reads, lambda piece: piece.size, limit=self.table.budget.ahead)) as pieces:
+            for piece in pieces:
+                self._write(piece)
+        self._rewritten.clear()
+        if self._copied:
+            self._copy()
+
+    def _copy(self) -> None:
         schema = self.files.schema
         groups = CopiedGroups(
             self.values,
@@ -167,12 +210,13 @@ class MergeWriter:
             return np.array([], np.uint64), np.array([], np.int8)
         return np.concatenate(rows), np.concatenate(clauses)
 
-    def _rewrite(self, number: int, found: MatchedFile, undone: Undone | None, only: np.ndarray | None) -> None:
-        """Writes the rows of a file that stay, as they are or changed; of some of them if only those are asked for."""
+    def _pieces(self, rewrite: _Rewrite) -> Iterator[_Piece]:
+        """The rows of a file that are written, with what happens to them."""
+        number, undone, only = rewrite.number, rewrite.undone, rewrite.only
         columns = self.table.names if only is None or self.files.keeps_changes else self._needed
         chosen = None if only is None else pa.array(only)
         held: tuple[int, RangeMatches] | None = None
-        for batch in self.table.scan.read(found.file, columns, only=chosen, numbered=True):
+        for batch in self.table.scan.read(rewrite.found.file, columns, only=chosen, numbered=True):
             numbers = batch.column(batch.num_columns - 1).to_numpy()
             rows = batch.select(columns)
             clauses = np.full(len(numbers), NOTHING, np.int8)
@@ -195,7 +239,7 @@ class MergeWriter:
                 there = at < len(numbers)
                 there[there] = numbers[at[there]] == undone[0][start:end][there]
                 clauses[at[there]] = undone[1][start:end][there]
-            self._write(rows, clauses, beside, is_copy=only is None)
+            yield _Piece(rows, clauses, beside, only is None)
 
     @property
     def _needed(self) -> list[str]:
@@ -212,15 +256,9 @@ class MergeWriter:
             return beside.take(pa.array(places))
         return self.source.take(beside.column(NUMBER).take(pa.array(places)))
 
-    def _write(
-        self,
-        rows: pa.RecordBatch,
-        clauses: np.ndarray,
-        beside: list[tuple[np.ndarray, pa.RecordBatch]],
-        *,
-        is_copy: bool,
-    ) -> None:
+    def _write(self, piece: _Piece) -> None:
         """Writes rows of the table: those that nothing happens to as they are, the others as clauses make them."""
+        rows, clauses, beside, is_copy = piece.rows, piece.clauses, piece.beside, piece.is_copy
         if is_copy and not (clauses != NOTHING).any():
             self.files.write(self.values.widened(rows))
             return

@@ -37,6 +37,16 @@ class JoinKey:
         kinds = {self.target.type, self.source.type, self.kind}
         return len(kinds) == 1 and not pa.types.is_floating(self.kind)
 
+    def target_values(self, batch: pa.RecordBatch) -> pa.Array:
+        """Its values in rows of the table."""
+        known = _as_it_is(batch, self.column, self.kind)
+        return known if known is not None else self.target.evaluate(batch.num_rows, target=batch, kind=self.kind)
+
+    def source_values(self, batch: pa.RecordBatch) -> pa.Array:
+        """Its values in rows of the source."""
+        known = _as_it_is(batch, self.source_column, self.kind)
+        return known if known is not None else self.source.evaluate(batch.num_rows, source=batch, kind=self.kind)
+
 
 @dataclass(frozen=True)
 class JoinCondition:
@@ -70,12 +80,12 @@ class JoinCondition:
 
     def target_keys(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The keys of rows of the table."""
-        arrays = [_key(key.target.evaluate(batch.num_rows, target=batch, kind=key.kind)) for key in self.keys]
+        arrays = [_key(key.target_values(batch)) for key in self.keys]
         return pa.RecordBatch.from_arrays(arrays, schema=self.key_schema)
 
     def source_keys(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The keys of rows of the source."""
-        arrays = [_key(key.source.evaluate(batch.num_rows, source=batch, kind=key.kind)) for key in self.keys]
+        arrays = [_key(key.source_values(batch)) for key in self.keys]
         return pa.RecordBatch.from_arrays(arrays, schema=self.key_schema)
 
     @property
@@ -167,6 +177,13 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 def _integer(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     return one if one == other else pa.int64()
+
+
+def _as_it_is(batch: pa.RecordBatch, column: str | None, kind: pa.DataType) -> pa.Array | None:
+    """The values of a column that is a key without any change, None if something happens to them."""
+    if column is None or batch.schema.field(column).type != kind or pa.types.is_timestamp(kind):
+        return None
+    return batch.column(column)
 
 
 def _key(values: pa.Array) -> pa.Array:

@@ -85,7 +85,8 @@ class CopiedGroups:
         every = {name for clause in updates for name in clause.values} | values.generated if updates else set()
         wanted = every if changed is None else changed
         self._schema = Schema([field for field in schema.fields if field.name in wanted])
-        read = wanted | values.checked | {name for clause in updates for name in clause.target}
+        kept = {name for name in wanted if any(name not in clause.values for clause in updates)}
+        read = kept | values.checked | {name for clause in updates for name in clause.target}
         self._read = [name for name in target if name in read] if updates else []
         self._files: dict[str, tuple[int, Undone | None]] = {}
         self._held: dict[str, tuple[int, RangeMatches]] = {}
@@ -113,7 +114,7 @@ class CopiedGroups:
                         self._made(rows, group, clause, numbers[part], None if source is None else source(part))
                     )
                     places.append(numbers[part] - first)
-        kept = None if stays.all() else stays
+        kept = None if stays.all() else pa.array(stays)
         if not made:
             return GroupChange(end - first, stays=kept)
         where = np.concatenate(places)

@@ -186,7 +186,8 @@ class RowValues:
             value = clause.values.get(field.name)
             index = -1 if old is None else old.schema.get_field_index(field.name)
             if value is not None:
-                columns.append(self._evaluated(value, field, rows, old, source))
+                given = _as_it_is(source, clause.columns.get(field.name), field.type)
+                columns.append(self._evaluated(value, field, rows, old, source) if given is None else given)
             elif old is not None and index >= 0:
                 kept = old.column(index)
                 columns.append(kept if kept.type == field.type else fitted(kept, field.type, field.name))
@@ -221,3 +222,10 @@ class RowValues:
             return value.evaluate(length, before, beside, kind).cast(kind)
 
         return values(0, rows) if self._strict else nulls_for_errors(values, 0, rows, kind)
+
+
+def _as_it_is(source: pa.RecordBatch | None, column: str | None, kind: pa.DataType) -> pa.Array | None:
+    """The values of a column of the source that are assigned without any change, None if something happens to them."""
+    if source is None or column is None or pa.types.is_timestamp(kind) or pa.types.is_nested(kind):
+        return None
+    return source.column(column) if source.schema.field(column).type == kind else None

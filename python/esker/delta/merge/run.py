@@ -149,7 +149,7 @@ def _prepare(target: WriteTarget, request: MergeRequest, staged: StagedFiles) ->
             pa.default_memory_pool().release_unused()
         scanned = time.monotonic()
         touched = [writer.change(number, file) for number, file in enumerate(found)]
-        writer.copy()
+        writer.finish()
         actions = files.close()
     counts = writer.counts
     metrics: dict[str, Any] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -16,8 +16,8 @@ _THREADS = 4
 
 def read_ahead(
     readers: Sequence[Callable[[], Iterator[T]]], size: Callable[[T], int], *, limit: int, threads: int | None = None
-) -> Iterator[T]:
-    """What readers hand out, reader by reader, while the next ones run.
+) -> Generator[T, None, None]:
+    """What readers hand out, reader by reader, while the next ones run; its threads end with it, so close it.
 
     Args:
         readers: What makes each of them; it is called, and its iterator runs, in a thread.

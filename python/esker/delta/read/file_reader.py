@@ -129,21 +129,34 @@ class TableFileReader:
         if groups is None:
             groups = self._row_groups(parquet, sources.of(filesystem, path), file, where)
         if only is not None:
-            groups = _groups_with(only, parquet, groups)
+            groups = _groups_with(only, opened, groups)
+            only = _within(only, opened, groups)
         batches: Iterator[tuple[int, Any]] = _empty_groups(opened, groups)
-        if names:
+        chosen: pa.Array | None = None
+        if names and only is not None and opened.is_sparse(groups, len(only)):
+            # Their numbers are known: no batch has one of its own.
+            chosen, deleted = only, None
+            found_rows = opened.chosen(names, groups, only, self.files.place(file.path))
+            batches = each_batch(found_rows, self.version, file.path)
+        elif names:
             batches = each_batch(opened.numbered(names, groups), self.version, file.path)
         target = pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in fields])
         # pyarrow filters no views, in which deltalake writes texts.
         is_filtered_first = bool(names) and not any("view" in str(f.type) for f in there if f.name in names)
+        # Where most rows may be dropped only those that stay are numbered.
+        is_late = where is not None and where.sql is not None
         # Deletion vectors name rows by their number in the file.
         for first, batch in batches:
-            rows, kept = batch.num_rows, None
-            if only is not None:
-                kept = _among(only, first, rows)
-            elif deleted is not None:
-                kept = pc.invert(_among(deleted, first, rows))
-            numbers = pa.array(np.arange(first, first + rows, dtype=np.uint64)) if numbered else None
+            rows, kept, numbers = batch.num_rows, None, None
+            if chosen is not None:
+                numbers = chosen.slice(first, rows) if numbered else None
+            else:
+                if only is not None:
+                    kept = _among(only, first, rows)
+                elif deleted is not None:
+                    kept = pc.invert(_among(deleted, first, rows))
+                if numbered and (kept is not None or not is_late):
+                    numbers = pa.array(np.arange(first, first + rows, dtype=np.uint64))
             if kept is not None and is_filtered_first:
                 # Before values are cast: they may be a few of many.
                 batch, numbers = batch.filter(kept), numbers.filter(kept) if numbers is not None else None
@@ -161,17 +174,23 @@ class TableFileReader:
                 made = made.append_column(ROW_NUMBER, numbers)
             if kept is not None:
                 made = made.filter(kept)
-            if where is not None:
+            if numbered and numbers is None and where is not None:
+                places = where.places(made)
+                made = made.take(places)
+                numbers = pc.add(places.cast(pa.uint64()), pa.scalar(first, pa.uint64()))
+                made = made.append_column(ROW_NUMBER, numbers)
+            elif where is not None:
                 made = where.keep(made)
             if made.num_rows:
                 yield made
 
-    def open(self, file: TableFile, *, is_filtered: bool = False) -> OpenParquet:
+    def open(self, file: TableFile, *, is_filtered: bool = False, dictionaries: list[str] | None = None) -> OpenParquet:
         """A file, for several reads of it.
 
         Args:
             file: The file.
             is_filtered: Whether a filter may be compared with statistics.
+            dictionaries: Columns that are handed out as numbers of a dictionary, by their names in the file.
         """
         import pyarrow.parquet as pq
 
@@ -182,6 +201,7 @@ class TableFileReader:
             # Local files are read page by page; others a row group at a time, as each read of them takes long.
             found = pq.ParquetFile(
                 source.open(filesystem, path),
+                read_dictionary=dictionaries,
                 coerce_int96_timestamp_unit="us",
                 pre_buffer=not is_near,
                 buffer_size=_BUFFER_BYTES if is_near else 0,
@@ -192,6 +212,7 @@ class TableFileReader:
                 found = pq.ParquetFile(
                     source.open(filesystem, path),
                     metadata=found.metadata,
+                    read_dictionary=dictionaries,
                     coerce_int96_timestamp_unit="us",
                     buffer_size=max(_LEAST_BUFFER_BYTES, _BUFFERS_BYTES // columns),
                 )
@@ -285,12 +306,18 @@ def guarantee(partition: dict[str, pa.Scalar]) -> pc.Expression:
     return pc.scalar(True) if whole is None else whole
 
 
-def _groups_with(rows: pa.Array, parquet: pq.ParquetFile, groups: list[int]) -> list[int]:
+def _groups_with(rows: pa.Array, opened: OpenParquet, groups: list[int]) -> list[int]:
     """Those of the row groups that hold some of the rows."""
-    sizes = [parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)]
-    starts = np.cumsum([0, *sizes])
-    bounds = np.searchsorted(rows.to_numpy(), starts.astype(np.uint64))
+    bounds = np.searchsorted(rows.to_numpy(), np.array(opened.starts, np.uint64))
     return [group for group in groups if bounds[group] < bounds[group + 1]]
+
+
+def _within(rows: pa.Array, opened: OpenParquet, groups: list[int]) -> pa.Array:
+    """Those of the rows that some row groups hold."""
+    bounds = np.searchsorted(rows.to_numpy(), np.array(opened.starts, np.uint64)).tolist()
+    parts = [rows.slice(bounds[group], bounds[group + 1] - bounds[group]) for group in groups]
+    whole = sum(map(len, parts)) == len(rows)
+    return rows if whole else pa.concat_arrays([*parts, rows.slice(0, 0)])
 
 
 def _empty_groups(opened: OpenParquet, groups: list[int]) -> Iterator[tuple[int, Any]]:

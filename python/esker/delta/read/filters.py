@@ -73,6 +73,12 @@ class BoundFilter:
             return batch.filter(self.expression)
         return batch
 
+    def places(self, batch: pa.RecordBatch) -> pa.Array:
+        """The places of the rows of a batch for which it is true, where it is SQL."""
+        if self.sql is None:
+            return pa.array(range(batch.num_rows), pa.uint64())
+        return pc.indices_nonzero(pa.array(self.sql.evaluate(batch)).cast(pa.bool_()))
+
 
 def bind(
     filters: RowFilter | None,

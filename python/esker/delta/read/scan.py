@@ -201,9 +201,9 @@ class TableScan:
             file, columns, where, extra=extra, only=only, numbered=numbered, opened=opened, group=group
         )
 
-    def open(self, file: TableFile) -> OpenParquet:
-        """A file, for several reads of it."""
-        return self._reader.open(file)
+    def open(self, file: TableFile, *, dictionaries: list[str] | None = None) -> OpenParquet:
+        """A file, for several reads of it; arguments as in `TableFileReader.open`."""
+        return self._reader.open(file, dictionaries=dictionaries)
 
     def place(self, file: TableFile) -> tuple[Store, str]:
         """The store that a file is in, and its path there."""

@@ -6,6 +6,7 @@ mod checkpoint;
 mod column_splice;
 mod deletion_vector;
 mod error;
+mod file_rows;
 mod file_selection;
 mod snapshot;
 
@@ -16,6 +17,7 @@ use pyo3::prelude::*;
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<arrow_data::PyArrowData>()?;
     module.add_class::<column_splice::PyColumnSplice>()?;
+    module.add_class::<file_rows::PyFileRows>()?;
     module.add_class::<snapshot::PySnapshot>()?;
     module.add_class::<file_selection::PyFileSelection>()?;
     module.add_function(wrap_pyfunction!(changes::read_changes, module)?)?;
