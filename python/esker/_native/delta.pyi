@@ -9,6 +9,7 @@ from .store import Store
 __all__ = [
     "ArrowData",
     "ColumnSplice",
+    "FileRows",
     "FileSelection",
     "Snapshot",
     "canonical_path",
@@ -177,6 +178,7 @@ class ColumnSplice:
     def abort(self) -> None:
         """Leaves nothing behind of a copy that is not finished."""
 
+@final
 class FileRows:
     """Chosen rows of some columns of a Parquet file, batch by batch, with the types of its Parquet schema.
 
