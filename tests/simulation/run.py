@@ -58,7 +58,7 @@ COLUMNS = [
 ]
 INDICES = [("index", 2)]
 COMPACTION = [("compact", 4), ("plan_and_compact", 4), ("tag", 2)]
-BRANCHES = [("branch", 8), ("on_branch", 40), ("delete_branch", 1)]
+BRANCHES = [("branch", 8), ("on_branch", 40), ("delete_branch", 3)]
 CLEANUP = [("cleanup", 9), ("restore", 8), ("detached", 4), ("overwrite", 3)]
 """Beside a clean-up, more of what brings old versions back."""
 _NAMES = itertools.count()
