@@ -30,6 +30,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--delay", type=float, default=0.02, help="seconds that a reply of the S3 server takes longer")
     parser.add_argument("--series", nargs="*", help="names of series, all if none; `network` is one")
+    parser.add_argument("--seconds", type=float, default=4.0, help="of one kind of work by one engine on one table")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args(arguments)
 
@@ -85,7 +86,7 @@ def main(arguments: list[str] | None = None) -> int:
         for series in all_series(options.rows):
             if not wanted(series.name):
                 continue
-            found = measure(series, Path(folder), options.seed, say, works_here)
+            found = measure(series, Path(folder), options.seed, say, works_here, options.seconds)
             picture = Path(PICTURES) / f"{series.name}.svg"
             charts.draw(series, found, works_here, speeds, options.output / picture)
             parts.append(page.series_section(series, found, works_here, speeds, str(picture)))

@@ -85,7 +85,9 @@ def write(engine: str, shape: Shape, seed: int, path: Path) -> None:
     tables.write_lance(peer.module, shape, seed, path)
 
 
-def measure(series: Series, scratch: Path, seed: int, say: Callable[[str], None], work: list[Work]) -> Found:
+def measure(
+    series: Series, scratch: Path, seed: int, say: Callable[[str], None], work: list[Work], seconds: float
+) -> Found:
     """Write and measure the tables of a series, one after the other."""
     found = Found()
     for value, shape in series.shapes.items():
@@ -102,8 +104,8 @@ def measure(series: Series, scratch: Path, seed: int, say: Callable[[str], None]
             check(subjects)
             for each in work:
                 say(f"{series.title}: {value:,} {series.axis}, {each.title}")
-                for engine, seconds in medians(each, subjects).items():
-                    found.seconds[value, each.name, engine] = seconds
+                for engine, took in medians(each, subjects, seconds).items():
+                    found.seconds[value, each.name, engine] = took
             for subject in subjects.values():
                 shutil.rmtree(subject.path, ignore_errors=True)
     return found

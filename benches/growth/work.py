@@ -17,10 +17,9 @@ from benches.growth.tables import Shape
 from benches.measure import Operation, once
 from benches.peers.peer import Peer, Range
 
-ENOUGH_SECONDS = 4.0
-"""After so many seconds an engine's runs of one kind of work end; each has at least `LEAST` of them."""
 LEAST = 2
 MOST = 7
+"""Runs of one kind of work that an engine has."""
 
 
 @dataclass(frozen=True)
@@ -96,15 +95,15 @@ WORK = [
 ]
 
 
-def medians(work: Work, subjects: dict[str, Subject]) -> dict[str, float]:
-    """Median seconds of each engine, their runs in turns."""
+def medians(work: Work, subjects: dict[str, Subject], seconds: float) -> dict[str, float]:
+    """Median seconds of each engine, their runs in turns, which end after so many seconds for each of them."""
     operations = {name: work.prepare(subject) for name, subject in subjects.items()}
     for operation in operations.values():
         once(operation)
     samples: dict[str, list[float]] = {name: [] for name in operations}
     began = time.perf_counter()
     for number in range(MOST):
-        if number >= LEAST and time.perf_counter() - began > ENOUGH_SECONDS * len(operations):
+        if number >= LEAST and time.perf_counter() - began > seconds * len(operations):
             break
         for name in sorted(operations, reverse=bool(number % 2)):
             samples[name].append(once(operations[name])[0])
