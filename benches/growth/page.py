@@ -31,6 +31,9 @@ TAIL = """## What the figures do not say
 - Tables are on a local disk and, but for the cold scans, in the system's memory.
 - Parquet is read and written by pyarrow; rows are taken by reading their row groups, since it has nothing finer.
 - Files are not synced while they are written, which pylance and pyarrow never do.
+
+Reference: [`LanceDataset.scanner`](reference/esker.md#esker.LanceDataset.scanner),
+[`LanceDataset.take`](reference/esker.md#esker.LanceDataset.take).
 """
 
 
