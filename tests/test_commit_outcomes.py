@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -28,6 +27,7 @@ from esker.fragment import write_fragments
 from esker.lance.commit import STAGED_TIME_S, LanceCommit
 from esker.lance.log import LanceLog, NamingScheme
 from esker.store import stores
+from tests.another_writer import meanwhile
 from tests.interrupts import Interrupt
 from tests.leftovers import leftovers
 
@@ -99,23 +99,6 @@ def _failure(work: Callable[[], object]) -> EskerError | None:
     except (IOFailedError, CommitConflictError) as error:
         return error
     return None
-
-
-def _meanwhile(work: Callable[[], object]) -> None:
-    """Another writer's work, from within a store operation of ours."""
-    failures: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            work()
-        except BaseException as error:  # Told by the thread that waits.
-            failures.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if failures:
-        raise failures[0]
 
 
 @pytest.mark.parametrize("verb", list(VERBS))
@@ -210,7 +193,7 @@ def test_a_lost_reply_beside_an_append_and_a_clean_up_is_never_a_refusal(
             return "lose_reply"
         if lost and not done and (verb == when or (when != "list" and verb == "get")):
             done.append(path)
-            _meanwhile(others)
+            meanwhile(others)
         return None
 
     watched["f"] = watch
@@ -240,7 +223,7 @@ def _cleaned_up_by_pylance_before_it_is_read_back(uri: str) -> Watch:
             return "lose_reply"
         if verb == "get" and len(lost) == 1 and path == lost[0]:
             lost.append("read back")
-            _meanwhile(others)
+            meanwhile(others)
         return None
 
     return watch
@@ -323,7 +306,7 @@ def test_a_number_that_came_free_while_a_writer_slept_in_its_put_is_given_back(
         nonlocal failing
         if verb == "put_if_absent" and path.startswith("_versions/") and not slept:
             slept.append(path)
-            _meanwhile(pause)
+            meanwhile(pause)
             return None if reply == "comes" else "lose_reply"
         if slept and failing > 0 and path.startswith("_versions/"):
             failing -= 1
@@ -355,7 +338,7 @@ def test_writers_that_come_right_after_another_are_not_taken_for_those_before_it
             put.append(path)
         elif verb == "list" and len(put) == 1:
             put.append("others")
-            _meanwhile(lambda: [esker.write_dataset(_rows(90 + i, 1), uri, mode="append") for i in range(3)])
+            meanwhile(lambda: [esker.write_dataset(_rows(90 + i, 1), uri, mode="append") for i in range(3)])
         return None
 
     watched["f"] = watch
@@ -443,7 +426,7 @@ def test_a_clock_that_is_set_back_between_two_commits_costs_neither(
             put.append(path)
         elif verb == "list" and len(put) == 1:
             put.append("another's")
-            _meanwhile(another)
+            meanwhile(another)
         return None
 
     watched["f"] = watch

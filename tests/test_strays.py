@@ -5,7 +5,6 @@ Others may have named one, or restored it, before its writer looks and takes it 
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -26,6 +25,7 @@ from esker.fragment import write_fragments
 from esker.lance.log import LanceLog
 from esker.optimize import Compaction
 from esker.store import stores
+from tests.another_writer import meanwhile
 from tests.leftovers import check_leftovers, leftovers
 
 
@@ -35,23 +35,6 @@ def _rows(first: int, count: int) -> pa.Table:
 
 def _name(version: int) -> str:
     return f"_versions/{(1 << 64) - 1 - version:020}.manifest"
-
-
-def _meanwhile(work: Callable[[], object]) -> None:
-    """Another writer's work, from within a store operation of ours."""
-    failures: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            work()
-        except BaseException as error:  # Told by the thread that waits.
-            failures.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if failures:
-        raise failures[0]
 
 
 class Sleeper:
@@ -81,7 +64,7 @@ class Sleeper:
         else:
             self.is_gone = self.is_gone or (there and verb == "delete" and path == _name(self.version))
             return
-        _meanwhile(lambda: work(self.version))
+        meanwhile(lambda: work(self.version))
 
 
 @pytest.fixture
