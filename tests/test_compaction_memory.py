@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from typing import Literal
 
 import lance
 import numpy as np
@@ -104,7 +105,7 @@ def test_memory_stays_near_the_limit_whatever_the_data(case: str, copy: bool, ur
     schema = next(batches()).schema
     reader = pa.RecordBatchReader.from_batches(schema, batches())
     # These texts would have hardly any bytes with general compression.
-    goal = "fast" if case == "texts" else "balanced"
+    goal: Literal["fast", "balanced"] = "fast" if case == "texts" else "balanced"
     esker.write_dataset(
         reader, uri, data_storage_version="2.2", max_rows_per_file=rows_per_file, durable=False, compression=goal
     )
