@@ -9,6 +9,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use std::mem::transmute;
+use std::ops::Range;
 
 use crate::error::{CodecError, Result};
 
@@ -51,15 +52,15 @@ pub fn join(width_bytes: usize, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
         )));
     }
     let start = out.len();
-    out.resize(start.saturating_add(bytes.len()), 0);
-    let values = out.get_mut(start..).unwrap_or_default();
+    out.reserve(bytes.len());
     let fast = match width_bytes {
-        2 => join_steps::<2>(bytes, values),
-        4 => join_steps::<4>(bytes, values),
-        8 => join_steps::<8>(bytes, values),
+        2 => join_steps::<2>(bytes, out),
+        4 => join_steps::<4>(bytes, out),
+        8 => join_steps::<8>(bytes, out),
         _ => 0,
     };
-    let rest = values.get_mut(fast * width_bytes..).unwrap_or_default();
+    out.resize(start.saturating_add(bytes.len()), 0);
+    let rest = out.get_mut(start + fast * width_bytes..).unwrap_or_default();
     for (byte, stream) in bytes.chunks_exact((bytes.len() / width_bytes).max(1)).enumerate() {
         let stream = stream.get(fast..).unwrap_or_default();
         for (value, from) in rest.chunks_exact_mut(width_bytes).zip(stream) {
@@ -71,16 +72,40 @@ pub fn join(width_bytes: usize, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Joins all whole steps of `WIDTH` streams; returns how many values that are. `WIDTH` is a power of two.
-fn join_steps<const WIDTH: usize>(bytes: &[u8], values: &mut [u8]) -> usize {
+/// Appends the values of `range` of streams that [`split`] made, without joining the others.
+pub fn join_range(width_bytes: usize, bytes: &[u8], range: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
+    let count = bytes.len().checked_div(width_bytes).unwrap_or(0);
+    if width_bytes == 0 || !bytes.len().is_multiple_of(width_bytes) || range.start > range.end || range.end > count {
+        return Err(CodecError::corrupt(format!(
+            "expected byte streams of values {} to {} of {width_bytes} bytes, found {} bytes",
+            range.start,
+            range.end,
+            bytes.len()
+        )));
+    }
+    out.reserve(range.len().saturating_mul(width_bytes));
+    for value in range {
+        let streams = bytes.chunks_exact(count);
+        out.extend(streams.map(|stream| stream.get(value).copied().unwrap_or_default()));
+    }
+    Ok(())
+}
+
+/// Appends all whole steps of `WIDTH` streams, joined; returns how many values that are. `WIDTH` is a power of two.
+fn join_steps<const WIDTH: usize>(bytes: &[u8], out: &mut Vec<u8>) -> usize {
     let count = bytes.len() / WIDTH;
     let mut streams: [&[Lane]; WIDTH] = [&[]; WIDTH];
     for (stream, bytes) in streams.iter_mut().zip(bytes.chunks_exact(count.max(1))) {
         *stream = bytes.as_chunks().0;
     }
-    let steps = values.as_chunks_mut::<STEP>().0.as_chunks_mut::<WIDTH>().0;
-    for (step, values) in steps.iter_mut().enumerate() {
-        let mut lanes = streams.map(|stream| stream.get(step).copied().unwrap_or_default());
+    let (steps, start) = (count / STEP, out.len());
+    out.reserve(steps * STEP * WIDTH);
+    let to = out.as_mut_ptr().wrapping_add(start).cast::<[Lane; WIDTH]>();
+    for step in 0..steps {
+        let mut lanes = [[0; STEP]; WIDTH];
+        for (lane, stream) in lanes.iter_mut().zip(&streams) {
+            *lane = stream.get(step).copied().unwrap_or_default();
+        }
         // Each round interleaves the bytes of lane i with those of lane i + WIDTH / 2: a perfect shuffle, log2(WIDTH) times.
         let mut round = 1;
         while round < WIDTH {
@@ -92,9 +117,13 @@ fn join_steps<const WIDTH: usize>(bytes: &[u8], values: &mut [u8]) -> usize {
             lanes = shuffled;
             round *= 2;
         }
-        *values = lanes;
+        // SAFETY: `steps` times the `STEP * WIDTH` bytes of `lanes` are reserved from `to` on, and `step` is below `steps`; bytes need no
+        // alignment.
+        unsafe { to.add(step).write(lanes) };
     }
-    steps.len() * STEP
+    // SAFETY: so many bytes were reserved behind `start`, which is the length, and each was written.
+    unsafe { out.set_len(start + steps * STEP * WIDTH) };
+    steps * STEP
 }
 
 /// The inverse of [`join_steps`].
@@ -195,8 +224,16 @@ mod tests {
                 let mut out = vec![5];
                 join(width, &streams, &mut out).unwrap();
                 assert_eq!(out[1..], values);
+                for range in [0..count, count / 3..count / 2, count..count] {
+                    let mut some = vec![5];
+                    join_range(width, &streams, range.clone(), &mut some).unwrap();
+                    assert_eq!(some[1..], values[range.start * width..range.end * width]);
+                }
+                assert!(join_range(width, &streams, 0..count + 1, &mut Vec::new()).is_err());
             }
         }
+        assert!(join_range(4, &[0; 7], 0..1, &mut Vec::new()).is_err());
+        assert!(join_range(0, &[], 0..0, &mut Vec::new()).is_err());
         assert!(join(4, &[0; 7], &mut Vec::new()).is_err());
         assert!(join(0, &[], &mut Vec::new()).is_err());
     }

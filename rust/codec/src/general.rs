@@ -36,6 +36,21 @@ pub fn decompress_to(scheme: &str, compressed: &[u8], limit: usize, out: &mut Ve
     done
 }
 
+/// Decompresses a buffer of `scheme` to the start of `memory`, which may hold anything and grows where it is too small; returns how many
+/// bytes there are. Memory that is used again need not be cleared.
+pub fn decompress_over(scheme: &str, compressed: &[u8], memory: &mut Vec<u8>) -> Result<usize> {
+    if scheme != "lz4" {
+        memory.clear();
+        decompress_to(scheme, compressed, usize::MAX, memory)?;
+        return Ok(memory.len());
+    }
+    let (length, block) = lz4_length(compressed)?;
+    if memory.len() < length {
+        memory.resize(length, 0);
+    }
+    lz4_onto(block, memory.get_mut(..length).unwrap_or_default())
+}
+
 /// How many bytes a buffer says that it holds; nothing where it does not say, or says more than is likely.
 pub fn stated_length(scheme: &str, compressed: &[u8]) -> Option<usize> {
     let (length, block) = match scheme {
@@ -149,7 +164,8 @@ fn decompress_zstd(compressed: &[u8], limit: usize, out: &mut Vec<u8>) -> Result
     Ok(())
 }
 
-fn decompress_lz4(compressed: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
+/// The length that an lz4 buffer states, and the block.
+fn lz4_length(compressed: &[u8]) -> Result<(usize, &[u8])> {
     let Some((length, block)) = compressed.split_first_chunk::<4>() else {
         return Err(CodecError::corrupt(
             "expected a 4 byte length before an lz4 block, found fewer bytes",
@@ -163,11 +179,19 @@ fn decompress_lz4(compressed: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<
             block.len()
         )));
     }
+    Ok((length, block))
+}
+
+fn lz4_onto(block: &[u8], room: &mut [u8]) -> Result<usize> {
+    lz4_flex::block::decompress_into(block, room)
+        .map_err(|e| CodecError::corrupt(format!("expected an lz4 block, found bytes that do not decode ({e})")))
+}
+
+fn decompress_lz4(compressed: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
+    let (length, block) = lz4_length(compressed)?;
     let start = out.len();
     out.resize(start.saturating_add(length), 0);
-    let room = out.get_mut(start..).unwrap_or_default();
-    let written = lz4_flex::block::decompress_into(block, room)
-        .map_err(|e| CodecError::corrupt(format!("expected an lz4 block, found bytes that do not decode ({e})")))?;
+    let written = lz4_onto(block, out.get_mut(start..).unwrap_or_default())?;
     out.truncate(start.saturating_add(written.min(limit)));
     Ok(())
 }
@@ -185,6 +209,24 @@ mod tests {
         prefixed.extend_from_slice(&frame);
         assert_eq!(decompress("zstd", &prefixed, usize::MAX).unwrap(), raw);
         assert_eq!(decompress("zstd", &prefixed, 10).unwrap(), &raw[..10]);
+    }
+
+    #[test]
+    fn test_memory_that_is_used_again_holds_what_a_new_one_does() {
+        let mut memory = vec![9; 100];
+        for raw in [b"abc".repeat(1000), Vec::new(), b"xyz".repeat(20), vec![1; 5000]] {
+            for scheme in ["lz4", "zstd"] {
+                let mut stored = Vec::new();
+                compress(scheme, None, &raw, &mut stored).unwrap();
+                let length = decompress_over(scheme, &stored, &mut memory).unwrap();
+                assert_eq!(memory[..length], raw, "{scheme}");
+                for cut in 0..stored.len() {
+                    if let Ok(length) = decompress_over(scheme, &stored[..cut], &mut memory) {
+                        assert!(length <= raw.len(), "{scheme} {cut}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -140,21 +140,28 @@ impl Decoder {
         };
         while read < piece {
             let rest = codes.get(read..).unwrap_or_default();
-            if let Some(eight) = rest.first_chunk::<8>().filter(|eight| !has_escape(**eight)) {
-                let mut noted = [0; 8];
-                for (code, noted) in eight.iter().zip(&mut noted) {
-                    *noted = place(written);
+            if let Some(eight) = rest.first_chunk::<8>() {
+                let plain = before_escape(*eight);
+                if plain == 8 {
+                    let mut unseen = [0; 8];
+                    let noted = places.get_mut(read..).filter(|_| NOTES);
+                    let noted = noted.and_then(|p| p.first_chunk_mut()).unwrap_or(&mut unseen);
+                    for (code, noted) in eight.iter().zip(noted) {
+                        *noted = place(written);
+                        put(*code, &mut written);
+                    }
+                    read += 8;
+                    continue;
+                }
+                // Those before the escape, which comes first in the next round.
+                for code in eight.iter().take(plain) {
+                    note(places, read, place(written));
                     put(*code, &mut written);
+                    read += 1;
                 }
-                if let Some(places) = places
-                    .get_mut(read..)
-                    .filter(|_| NOTES)
-                    .and_then(|p| p.first_chunk_mut())
-                {
-                    *places = noted;
+                if plain > 0 {
+                    continue;
                 }
-                read += 8;
-                continue;
             }
             match rest {
                 [ESCAPE, literal, ..] => {
@@ -192,11 +199,13 @@ impl Decoder {
     }
 }
 
-/// Whether one of eight codes is the escape.
+/// How many of eight codes come before the first escape.
 #[inline(always)]
-fn has_escape(codes: [u8; 8]) -> bool {
+fn before_escape(codes: [u8; 8]) -> usize {
+    // A byte of 0 is the lowest one to borrow from the bit above it.
     let inverted = !u64::from_le_bytes(codes);
-    inverted.wrapping_sub(0x0101_0101_0101_0101) & !inverted & 0x8080_8080_8080_8080 != 0
+    let found = inverted.wrapping_sub(0x0101_0101_0101_0101) & !inverted & 0x8080_8080_8080_8080;
+    found.trailing_zeros() as usize / 8
 }
 
 #[cfg(test)]
@@ -211,6 +220,45 @@ mod tests {
         table.extend([8, 2]);
         table.resize(SYMBOL_TABLE_SIZE, 0);
         table
+    }
+
+    #[test]
+    fn test_the_first_escape_is_found_wherever_it_is() {
+        for others in [0, 1, 127, 128, 254] {
+            assert_eq!(before_escape([others; 8]), 8);
+            for first in 0..8 {
+                for more in first..8 {
+                    let mut codes = [others; 8];
+                    (codes[first], codes[more]) = (ESCAPE, ESCAPE);
+                    assert_eq!(before_escape(codes), first);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn test_escapes_at_any_distance_come_back() {
+        let decoder = Decoder::new(&table(true)).unwrap();
+        for apart in 0..20 {
+            let (mut codes, mut expected) = (Vec::new(), Vec::new());
+            for turn in 0..200_u8 {
+                codes.extend(vec![1; apart]);
+                codes.extend([ESCAPE, turn]);
+                expected.extend(b"xy".repeat(apart));
+                expected.push(turn);
+            }
+            let mut out = Vec::new();
+            decoder.decode(&codes, &mut out).unwrap();
+            assert_eq!(out, expected);
+            let (mut noted, mut ends) = (Vec::new(), Vec::new());
+            let bounds = (1..=200).map(|turn| turn * (apart + 2));
+            decoder
+                .decode_values(&codes, bounds, &mut noted, |end| ends.push(end))
+                .unwrap();
+            assert_eq!(noted, expected);
+            let expected: Vec<usize> = (1..=200).map(|turn| turn * (2 * apart + 1)).collect();
+            assert_eq!(ends, expected);
+        }
     }
 
     #[test]

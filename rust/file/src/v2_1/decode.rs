@@ -53,7 +53,20 @@ pub(crate) enum Wanted<'a> {
 /// From so many ranges on it may cost less to decode what lies between them, too.
 const MANY: usize = 4;
 
+/// Of split values, one in so many may cost less to gather by itself than all cost to join.
+const FEW: usize = 16;
+
 impl Wanted<'_> {
+    /// How many values are wanted; `usize::MAX` where all are.
+    fn count(&self) -> usize {
+        match self {
+            Wanted::All => usize::MAX,
+            Wanted::Ranges(ranges) => ranges
+                .iter()
+                .fold(0_usize, |sum, range| sum.saturating_add(range.len())),
+        }
+    }
+
     /// Where many ranges lie close together: from where to where.
     pub(crate) fn dense_span(&self) -> Option<Range<usize>> {
         let Wanted::Ranges(ranges @ [first, .., last]) = self else {
@@ -177,6 +190,14 @@ impl Compression {
         };
         match (wanted, &mut *out) {
             (Wanted::All, Values::Fixed(_)) => decode(out.fixed(at, bits)?.bytes()),
+            (Wanted::Ranges(ranges), Values::Fixed(_))
+                if matches!(self, Compression::ByteStreamSplit(_)) && wanted.count() <= n / FEW =>
+            {
+                let (stored, out) = (first(at, buffers)?, out.fixed(at, bits)?.bytes());
+                ranges
+                    .iter()
+                    .try_for_each(|range| byte_stream_split::decode::range(at, bits, stored, n, range.clone(), out))
+            }
             _ => {
                 let mut bytes = Vec::new();
                 decode(&mut bytes)?;

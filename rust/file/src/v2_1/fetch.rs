@@ -277,7 +277,7 @@ impl PageRead {
         match self.state.as_ref().map(|state| &state.kind) {
             Some(PageKind::MiniBlock(page)) => {
                 self.picks = page.picks(&self.rows);
-                Ok(page.ranges(&self.picks))
+                Ok(page.ranges(&self.picks, &self.rows))
             }
             Some(PageKind::FullZip(page)) => page.ranges(&self.at, &self.rows, &self.entries),
             Some(PageKind::Constant(_)) | None => Ok(Vec::new()),

@@ -150,6 +150,10 @@ impl LeafColumn {
             PageKind::MiniBlock(state) => {
                 let mut levels = Levels::new(state.rep.is_some(), state.def.is_some());
                 for pick in &page.picks {
+                    if pick.is_direct {
+                        state.decode_direct(at, pick, rows, &page.bytes, &mut levels, &mut self.values)?;
+                        continue;
+                    }
                     let stored = page.bytes.get(at, &state.chunk_range(pick.chunk))?;
                     state.decode(at, pick, rows, &stored, &mut levels, &mut self.values)?;
                     self.done = self.done.saturating_add(stored.len());

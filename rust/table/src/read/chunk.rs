@@ -11,13 +11,22 @@ use esker_expr::Predicate;
 use esker_file::Decoding;
 
 use super::fragment_reader::FragmentProjection;
-use super::rows::{count, mask_of, select};
+use super::rows::{count, groups_by, mask_of, select};
 use super::steps::{order, Step};
 use super::system::{RowPlaces, SystemColumn};
 use crate::error::{Result, TableError};
 
 /// The cost of one more run of rows in a column, in bytes that could be read and filtered in the same time (measured: about 200 ns).
 const RUN_COST: u64 = 1600;
+
+/// The rows of a piece: what is decoded of a few columns is still in the processor's cache when the filter looks at it.
+const PIECE_ROWS: u64 = 64 * 1024;
+
+/// Pieces end where pages' own units do.
+const PIECE_UNIT: u64 = 4096;
+
+/// Pieces are joined while a filter keeps fewer rows than one in so many.
+const FEW: u64 = 16;
 
 /// Where an output column comes from.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +54,8 @@ pub(super) struct ChunkPlan {
     pub(super) filter_system: Vec<SystemColumn>,
     pub(super) outputs: Vec<Output>,
     pub(super) batch_size: Option<usize>,
+    /// Whether the filter may be asked piece by piece: not where each piece has its own requests, or its own dictionaries.
+    pub(super) in_pieces: bool,
 }
 
 impl ChunkPlan {
@@ -114,8 +125,21 @@ pub(super) async fn count_chunk(plan: &ChunkPlan, source: &ChunkSource, rows: Ve
     Ok(count(&test(plan, source, &rows).await?.kept))
 }
 
-/// Asks the filter's steps, each of the rows that those before it left.
+/// Asks the filter of all rows, piece by piece where it keeps few of them.
 async fn test(plan: &ChunkPlan, source: &ChunkSource, rows: &[Range<u64>]) -> Result<Tested> {
+    let keeps_few = plan.steps.iter().any(|step| step.keeps_at_most(FEW));
+    if !plan.in_pieces || !keeps_few || count(rows) <= PIECE_ROWS {
+        return test_piece(plan, source, rows).await;
+    }
+    let mut all = Vec::new();
+    for piece in groups_by(rows.to_vec(), PIECE_UNIT, || PIECE_ROWS) {
+        all.push(test_piece(plan, source, &piece).await?);
+    }
+    Tested::joined(plan, all)
+}
+
+/// Asks the filter's steps, each of the rows that those before it left.
+async fn test_piece(plan: &ChunkPlan, source: &ChunkSource, rows: &[Range<u64>]) -> Result<Tested> {
     let bytes: Vec<u64> = source
         .filter_columns
         .iter()
@@ -180,6 +204,34 @@ fn truths(mask: &BooleanArray) -> BooleanBuffer {
 }
 
 impl Tested {
+    /// What is left of pieces that follow one another.
+    fn joined(plan: &ChunkPlan, pieces: Vec<Tested>) -> Result<Tested> {
+        let is_all = pieces.iter().all(|piece| matches!(piece.mask, Mask::All));
+        let mut kept: Vec<Range<u64>> = Vec::new();
+        for range in pieces.iter().flat_map(|piece| &piece.kept) {
+            match kept.last_mut() {
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ => kept.push(range.clone()),
+            }
+        }
+        let column = |place: usize| {
+            let left = pieces.iter().filter(|piece| !piece.kept.is_empty());
+            let parts = left.map(|piece| piece.columns.get(place)?.as_deref());
+            let parts = parts
+                .collect::<Option<Vec<&dyn Array>>>()
+                .filter(|parts| plan.needs(place) && !parts.is_empty());
+            parts.map(|parts| arrow_select::concat::concat(&parts)).transpose()
+        };
+        let columns = (0..plan.tested.fields().len()).map(column);
+        Ok(Tested {
+            columns: columns
+                .collect::<std::result::Result<_, _>>()
+                .map_err(|e| TableError::invalid(e.to_string()))?,
+            kept,
+            mask: if is_all { Mask::All } else { Mask::ByRanges },
+        })
+    }
+
     /// Leaves out the rows for which `mask` is false.
     fn narrow(&mut self, plan: &ChunkPlan, mask: Option<BooleanBuffer>) -> Result<()> {
         let Some(mask) = mask.filter(|mask| mask.count_set_bits() < mask.len()) else {

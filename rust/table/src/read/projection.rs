@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
-use arrow_schema::{Field as ArrowField, FieldRef, Schema as ArrowSchema, SchemaRef};
+use arrow_schema::{DataType, Field as ArrowField, FieldRef, Schema as ArrowSchema, SchemaRef};
 use esker_file::schema::{BlobView, Field, Schema};
 use esker_file::Dictionaries;
 
@@ -64,6 +64,12 @@ impl Projection {
         &self.schema
     }
 
+    /// Whether a column has a dictionary, of which arrays that are read apart have one each.
+    pub(super) fn has_dictionaries(&self) -> bool {
+        let mut fields = self.schema.fields().iter();
+        fields.any(|field| has_dictionary(field.data_type()))
+    }
+
     /// The fields to read, one for each output column.
     pub fn fields(&self) -> impl Iterator<Item = &Field> {
         self.columns.iter().map(|c| &c.read)
@@ -104,6 +110,18 @@ impl Projection {
             };
         }
         array
+    }
+}
+
+fn has_dictionary(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, _) => true,
+        DataType::Struct(fields) => fields.iter().any(|field| has_dictionary(field.data_type())),
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::Map(item, _) => has_dictionary(item.data_type()),
+        _ => false,
     }
 }
 

@@ -184,7 +184,9 @@ fn plan(manifest: &Manifest, request: &ScanRequest, is_far: bool) -> Result<Plan
     };
     // A filter can test whether a blob is null, or its size; it never reads its bytes.
     let located = schema.with_blob_view(BlobView::Located);
-    let tested_schema = Projection::new(&located, Some(&tested))?.schema().clone();
+    let all_tested = Projection::new(&located, Some(&tested))?;
+    let in_pieces = !is_far && !all_tested.has_dictionaries();
+    let tested_schema = all_tested.schema().clone();
     let columns_of = |step: &Step| {
         let names: Vec<String> = step
             .places
@@ -220,6 +222,7 @@ fn plan(manifest: &Manifest, request: &ScanRequest, is_far: bool) -> Result<Plan
             filter_system,
             outputs,
             batch_size: request.batch_size,
+            in_pieces,
         }),
         filter_columns,
         other_columns,

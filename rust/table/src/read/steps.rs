@@ -54,6 +54,12 @@ impl Step {
         self.kept.fetch_add(mask.true_count() as u64, Ordering::Relaxed);
     }
 
+    /// Whether it kept at most one row in `many` of those that were seen so far, if any were.
+    pub(super) fn keeps_at_most(&self, many: u64) -> bool {
+        let (seen, kept) = (self.seen.load(Ordering::Relaxed), self.kept.load(Ordering::Relaxed));
+        kept.saturating_mul(many) <= seen
+    }
+
     /// The cost of a row that it drops; `bytes` are those of a row of its columns.
     fn cost_of_a_drop(&self, bytes: u64) -> f64 {
         let (seen, kept) = (self.seen.load(Ordering::Relaxed), self.kept.load(Ordering::Relaxed));

@@ -8,9 +8,12 @@ use arrow_array::{RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use esker_file::dictionaries::concat_batches;
 use esker_file::schema::BlobView;
+use esker_file::Decoding;
 use futures::future::try_join_all;
+use futures::stream::{self, StreamExt};
 use tokio::task::JoinHandle;
 
+use super::chunking::threads;
 use super::files::TableFiles;
 use super::fragment_reader::FragmentReader;
 use super::locate::locate;
@@ -23,6 +26,13 @@ use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
 use crate::manifest::Manifest;
 use crate::row_ids::{Candidate, LineageParts};
+
+/// About what is fetched for one value of a scattered row: the chunk around it.
+const BYTES_A_VALUE: u64 = 8 * 1024;
+
+/// About the most bytes that are fetched for a part of the rows, and the fewest ranges of rows in a part.
+const PART_BYTES: u64 = 8 * 1024 * 1024;
+const PART_ROWS: u64 = 32;
 
 /// Takes rows by number, in the order of the request, repetitions included. Numbers count live rows from 0 over all fragments, or over
 /// those of `fragment_ids`.
@@ -220,7 +230,7 @@ pub(super) async fn take_fragment(
         Rows::Live(numbers) => physical(numbers, reader.deletions().map(AsRef::as_ref)),
         Rows::Physical(offsets) => physical(offsets, None),
     };
-    let read = reader.project(&columns.projection)?.read(&rows).await?;
+    let read = read_rows(files, &reader, &columns.projection, &rows).await?;
     let places = columns.places(files, fragment, &reader).await?;
     let arrays = columns.outputs.iter().filter_map(|output| match output {
         Ok(place) => read.columns().get(*place).cloned(),
@@ -229,6 +239,46 @@ pub(super) async fn take_fragment(
     let options = RecordBatchOptions::new().with_row_count(Some(read.num_rows()));
     RecordBatch::try_new_with_options(columns.schema.clone(), arrays.collect(), &options)
         .map_err(|e| TableError::invalid(e.to_string()))
+}
+
+/// Reads scattered rows in parts side by side, so that all cores fetch and decode, and no more than some parts are in memory as they lie in
+/// the file. Behind a network, where each part would have its own requests, they are read together.
+async fn read_rows(
+    files: &TableFiles,
+    reader: &FragmentReader,
+    projection: &Arc<Projection>,
+    rows: &[Range<u64>],
+) -> Result<RecordBatch> {
+    let columns = reader.project(projection)?;
+    let schema = projection.schema();
+    // Parts of a column of a dictionary type would each have a dictionary.
+    let is_whole = files.store().is_far() || projection.has_dictionaries();
+    let bytes = (rows.len() as u64)
+        .saturating_mul(columns.num_columns())
+        .saturating_mul(BYTES_A_VALUE)
+        .min(reader.file_bytes());
+    let parts = match is_whole {
+        true => 1,
+        false => (bytes / PART_BYTES).max(threads()).min(rows.len() as u64 / PART_ROWS),
+    };
+    if parts < 2 {
+        return columns.read(rows).await;
+    }
+    let size = rows.len().div_ceil(usize::try_from(parts).unwrap_or(1)).max(1);
+    let columns = Arc::new(columns);
+    let parts: Vec<Vec<Range<u64>>> = rows.chunks(size).map(<[_]>::to_vec).collect();
+    let read = stream::iter(parts)
+        .map(|rows| {
+            let columns = columns.clone();
+            tokio::spawn(async move { columns.read_by(&rows, Decoding::Here).await })
+        })
+        .buffered(usize::try_from(threads()).unwrap_or(1).max(1));
+    let read: Vec<_> = read.collect().await;
+    let batches = read
+        .into_iter()
+        .map(|batch| batch.map_err(|e| TableError::task_failed("take", &e))?)
+        .collect::<Result<Vec<_>>>()?;
+    concat_batches(schema, &batches).map_err(|e| TableError::invalid(e.to_string()))
 }
 
 /// Sorted live row numbers as ranges of physical offsets.

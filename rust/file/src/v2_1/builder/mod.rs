@@ -6,6 +6,7 @@
 
 mod dictionary;
 mod fixed;
+mod strings;
 mod validity;
 mod values;
 mod variable;

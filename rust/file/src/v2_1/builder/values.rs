@@ -8,6 +8,7 @@ use arrow_buffer::{BooleanBufferBuilder, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
+use super::strings;
 use super::{FixedBuilder, ValidityBuilder, VariableBuilder};
 use crate::error::{FileError, Result};
 use crate::v2_0::flat::decode::byte_width;
@@ -290,11 +291,11 @@ impl Values {
             (Values::Fixed(values), _) => data.add_buffer(values.finish()).align_buffers(true),
             (Values::Variable(values), _) => {
                 let (offsets, bytes) = values.finish()?;
-                data.add_buffer(offsets).add_buffer(bytes)
+                return strings::array(data_type, offsets, bytes, nulls).map_err(|e| column.corrupt(e));
             }
             (Values::LargeVariable(values), _) => {
                 let (offsets, bytes) = values.finish()?;
-                data.add_buffer(offsets).add_buffer(bytes)
+                return strings::array(data_type, offsets, bytes, nulls).map_err(|e| column.corrupt(e));
             }
             (Values::FixedList(lists), DataType::FixedSizeList(item, size)) => {
                 let items = lists

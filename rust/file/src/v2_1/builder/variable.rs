@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use arrow_buffer::{ArrowNativeType, Buffer};
 use esker_codec::ends::Offset;
 
 use super::values::too_many;
@@ -149,12 +148,10 @@ impl<O: Offset> VariableBuilder<O> {
         }
         Ok(())
     }
-}
 
-impl<O: Offset + ArrowNativeType> VariableBuilder<O> {
     /// Offsets and bytes.
-    pub(crate) fn finish(self) -> Result<(Buffer, Buffer)> {
+    pub(crate) fn finish(self) -> Result<(Vec<O>, Vec<u8>)> {
         self.check()?;
-        Ok((Buffer::from_vec(self.offsets), Buffer::from_vec(self.bytes)))
+        Ok((self.offsets, self.bytes))
     }
 }

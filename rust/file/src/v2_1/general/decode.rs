@@ -74,7 +74,6 @@ impl General {
         }
         // Memory of the last chunk, taken rather than borrowed: what is within may be compressed itself.
         let mut raw = SCRATCH.take();
-        raw.clear();
         let done = self.decode_raw(at, first, rest, n, wanted, &mut raw, out);
         if raw.capacity() <= MOST_SCRATCH {
             SCRATCH.set(raw);
@@ -93,11 +92,12 @@ impl General {
         raw: &mut Vec<u8>,
         out: &mut Values,
     ) -> Result<()> {
-        if !first.is_empty() {
-            general::decompress_to(self.scheme, first, usize::MAX, raw).map_err(|e| at.kernel(e))?;
-        }
+        let length = match first {
+            [] => 0,
+            _ => general::decompress_over(self.scheme, first, raw).map_err(|e| at.kernel(e))?,
+        };
         let mut buffers = Vec::with_capacity(rest.len() + 1);
-        buffers.push(raw.as_slice());
+        buffers.push(raw.get(..length).unwrap_or_default());
         buffers.extend_from_slice(rest);
         self.values.decode_chunk(at, &buffers, n, wanted, out)
     }

@@ -107,13 +107,13 @@ fn count_starts(layer: &Layer, levels: &Levels) -> usize {
 }
 
 /// The definition levels of the `count` entries that start something at a layer.
-fn starting(layer: &Layer, rep: &[u8], def: &[u8], count: usize) -> Vec<u16> {
+fn starting(layer: &Layer, rep: &[u8], def: &[u8], count: usize) -> Vec<[u8; 2]> {
     let (layer, mut next) = (*layer, 0_usize);
-    let mut found = vec![0; count];
+    let mut found = vec![[0; 2]; count];
     for (rep, def) in iter(rep).zip(iter(def)) {
         // As in `place_starts`.
         if let Some(place) = found.get_mut(next) {
-            *place = def;
+            *place = def.to_le_bytes();
         }
         next = next.wrapping_add(usize::from(starts(&layer, rep, def)));
     }
@@ -127,13 +127,13 @@ fn place_starts(
     below: Layer,
     items_before: i64,
     places: &mut [i64],
-    seen: &mut [u16],
+    seen: &mut [[u8; 2]],
 ) -> i64 {
     let (mut items, mut next) = (items_before, 0_usize);
     for (rep, def) in entries {
         // Written unconditionally and overwritten until it is right: cheaper than a mispredicted branch.
         if let (Some(place), Some(level)) = (places.get_mut(next), seen.get_mut(next)) {
-            (*place, *level) = (items, def);
+            (*place, *level) = (items, def.to_le_bytes());
         }
         next = next.wrapping_add(usize::from(starts(&layer, rep, def)));
         items = items.wrapping_add(i64::from(starts(&below, rep, def)));
@@ -145,19 +145,14 @@ impl LayerBuilder {
     fn append_validity(&mut self, layer: &Layer, levels: &Levels, is_valid: impl Fn(u16) -> bool) {
         match (&levels.rep, &levels.def) {
             (_, None) => self.validity.append_valid(count_starts(layer, levels)),
-            (None, Some(def)) => {
-                let def = def.as_chunks::<2>().0;
-                let valid = |i: usize| def.get(i).is_some_and(|level| is_valid(u16::from_le_bytes(*level)));
-                self.validity.append_with(def.len(), valid);
-            }
+            (None, Some(def)) => self.validity.append_levels(def.as_chunks::<2>().0, is_valid),
             (Some(_), Some(def)) if layer.starts == 0 => {
                 let seen = iter(def).filter(|def| *def <= layer.visible);
                 self.validity.extend(seen.map(is_valid));
             }
             (Some(rep), Some(def)) => {
                 let seen = starting(layer, rep, def, count_starts(layer, levels));
-                let valid = |i: usize| seen.get(i).is_some_and(|def| is_valid(*def));
-                self.validity.append_with(seen.len(), valid);
+                self.validity.append_levels(&seen, is_valid);
             }
         }
     }
@@ -186,7 +181,7 @@ impl LayerBuilder {
         let before = offsets.len();
         offsets.resize(before.saturating_add(count), 0);
         let places = offsets.get_mut(before..).unwrap_or_default();
-        let (rep, mut seen) = (iter(rep), vec![0; count]);
+        let (rep, mut seen) = (iter(rep), vec![[0; 2]; count]);
         self.items = match &levels.def {
             None => place_starts(rep.map(|rep| (rep, 0)), *layer, *below, self.items, places, &mut seen),
             Some(def) => place_starts(rep.zip(iter(def)), *layer, *below, self.items, places, &mut seen),
@@ -196,8 +191,7 @@ impl LayerBuilder {
             self.validity.append_valid(count);
         } else {
             let null = layer.null.unwrap_or(u16::MAX);
-            let valid = |i: usize| seen.get(i).is_some_and(|def| *def != null && *def <= top);
-            self.validity.append_with(count, valid);
+            self.validity.append_levels(&seen, |def| def != null && def <= top);
         }
         Ok(())
     }

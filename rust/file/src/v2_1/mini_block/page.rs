@@ -7,8 +7,12 @@ use esker_proto::lance::encodings21 as pb;
 
 use super::index::ChunkIndex;
 use crate::error::Result;
+use crate::v2_1::builder::LeafBuilder;
 use crate::v2_1::decode::Compression;
 use crate::v2_1::dictionary::decode::Dictionary;
+use crate::v2_1::flat;
+use crate::v2_1::leaf::LoadedBytes;
+use crate::v2_1::levels::decode::Levels;
 use crate::v2_1::levels::layers::Layers;
 use crate::v2_1::page::{to_len, PageId};
 
@@ -71,7 +75,15 @@ impl MiniBlockParts {
 pub(crate) struct Pick {
     pub(crate) chunk: usize,
     pub(crate) ranges: Range<usize>,
+    /// Few of its values are wanted, and they lie where they can be read without the others.
+    pub(crate) is_direct: bool,
 }
+
+/// The bytes before the values of a chunk that has neither levels nor more than one buffer: its number of levels and the buffer's size.
+const HEADER: u64 = 8;
+
+/// The part of a chunk that is read value by value, at most.
+const DIRECT_PART: u64 = 8;
 
 impl MiniBlockPage {
     /// Reads a page's description and its parts, which `bytes` are in the order of [`MiniBlockParts::ranges`].
@@ -141,11 +153,85 @@ impl MiniBlockPage {
                     _ => picks.push(Pick {
                         chunk,
                         ranges: number..number + 1,
+                        is_direct: false,
                     }),
                 }
             }
         }
+        if let Some(width) = self.flat_width() {
+            for pick in &mut picks {
+                pick.is_direct = self.is_direct(pick, rows, width);
+            }
+        }
         picks
+    }
+
+    /// The bytes of a value, where chunks hold nothing but values one after the other.
+    fn flat_width(&self) -> Option<u64> {
+        let is_plain = self.rep.is_none() && self.def.is_none() && self.dictionary.is_none() && self.num_buffers == 1;
+        match &self.values {
+            Compression::Flat(bits) if is_plain && *bits > 0 && bits % 8 == 0 => Some(bits / 8),
+            _ => None,
+        }
+    }
+
+    fn is_direct(&self, pick: &Pick, rows: &[Range<u64>], width: u64) -> bool {
+        let (values, bytes) = (self.index.values(pick.chunk), self.index.bytes(pick.chunk));
+        let size = bytes.end - bytes.start;
+        let held = (values.end - values.start).checked_mul(width);
+        // A chunk that is too short is read as a whole, which says so.
+        let is_there = held
+            .and_then(|held| held.checked_add(HEADER))
+            .is_some_and(|held| held <= size);
+        let wanted = self.wanted_in(pick, rows);
+        let wanted = wanted.fold(0_u64, |sum, rows| sum.saturating_add(rows.end - rows.start));
+        is_there && wanted.saturating_mul(width) <= size / DIRECT_PART
+    }
+
+    /// What a picked chunk holds of `rows`, each range counted from its first value.
+    fn wanted_in<'a>(&self, pick: &Pick, rows: &'a [Range<u64>]) -> impl Iterator<Item = Range<u64>> + use<'a> {
+        let values = self.index.values(pick.chunk);
+        let rows = rows.get(pick.ranges.clone()).unwrap_or_default().iter();
+        rows.map(move |rows| {
+            let start = rows.start.clamp(values.start, values.end);
+            start - values.start..rows.end.clamp(start, values.end) - values.start
+        })
+    }
+
+    /// Where the wanted values of a chunk lie in the file that is read value by value.
+    fn value_ranges<'a>(
+        &self,
+        pick: &Pick,
+        rows: &'a [Range<u64>],
+        width: u64,
+    ) -> impl Iterator<Item = Range<u64>> + use<'a> {
+        let first = self.chunk_range(pick.chunk).start.saturating_add(HEADER);
+        // Within the chunk, as `is_direct` saw.
+        let place = move |value: u64| first.saturating_add(value.saturating_mul(width));
+        self.wanted_in(pick, rows)
+            .map(move |values| place(values.start)..place(values.end))
+    }
+
+    /// Appends the wanted values of a chunk of which only they were read.
+    pub(crate) fn decode_direct(
+        &self,
+        at: &PageId,
+        pick: &Pick,
+        rows: &[Range<u64>],
+        bytes: &LoadedBytes,
+        levels: &mut Levels,
+        out: &mut LeafBuilder,
+    ) -> Result<()> {
+        let (LeafBuilder::Plain(out), Some(width)) = (out, self.flat_width()) else {
+            return Err(at.corrupt("expected a dictionary for a column of a dictionary type, found values without one"));
+        };
+        for range in self.value_ranges(pick, rows, width) {
+            let stored = bytes.get(at, &range)?;
+            let n = to_len(at, (range.end - range.start) / width)?;
+            flat::decode::append(at, width.saturating_mul(8), &stored, 0..n, out)?;
+            levels.len = levels.len.saturating_add(n);
+        }
+        Ok(())
     }
 
     /// Where a chunk lies in the file.
@@ -154,10 +240,14 @@ impl MiniBlockPage {
         self.data.start + bytes.start..self.data.start + bytes.end
     }
 
-    /// Where the picked chunks lie in the file: neighbours joined.
-    pub(crate) fn ranges(&self, picks: &[Pick]) -> Vec<Range<u64>> {
+    /// Where the picked chunks lie in the file, or the wanted values of those that are read value by value: neighbours joined.
+    pub(crate) fn ranges(&self, picks: &[Pick], rows: &[Range<u64>]) -> Vec<Range<u64>> {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for pick in picks {
+            if let Some(width) = self.flat_width().filter(|_| pick.is_direct) {
+                ranges.extend(self.value_ranges(pick, rows, width));
+                continue;
+            }
             let range = self.chunk_range(pick.chunk);
             match ranges.last_mut() {
                 Some(last) if last.end == range.start => last.end = range.end,
