@@ -53,7 +53,29 @@ def repeating() -> dict[str, tuple[pa.Array, dict[str, str]]]:
             f"goal_{goal}_urls": (urls, {GOAL: goal}),
             f"goal_{goal}_keys": (pa.array([f"customer {i % 20:09}" for i in range(300)]), {GOAL: goal}),
         }
+        found |= within(goal)
     return found
+
+
+def within(goal: str) -> dict[str, tuple[pa.Array, dict[str, str]]]:
+    """Compression within lists, nulls and dictionaries, and around runs and large values."""
+    times = pa.array(some([i * 60_000_000 for i in range(2200)], 50), pa.timestamp("us"))
+    urls = pa.array(some([f"https://example.org/{i % 7}/item?page={NUMBERS.randrange(500)}" for i in range(2200)], 50))
+    offsets = pa.array(list(range(0, 2200, 3)), pa.int32())
+    customers = [f"the customer of number {i * 7919 % 100:09}" for i in range(1500)]
+    return {
+        f"goal_{goal}_lists_of_times": (pa.ListArray.from_arrays(offsets, times), {GOAL: goal}),
+        f"goal_{goal}_lists_of_urls": (pa.ListArray.from_arrays(offsets, urls), {GOAL: goal}),
+        f"goal_{goal}_many_keys": (pa.array(some(customers, 50), pa.large_string()), {GOAL: goal}),
+        f"goal_{goal}_decimals": (pa.array(some([i * 37 % 1009 / 100 for i in range(1500)], 50)), {GOAL: goal}),
+        f"goal_{goal}_runs": (pa.array([i // 40 % 9 * 1000 for i in range(3000)], pa.int32()), {GOAL: goal}),
+        f"goal_{goal}_keyed": (pa.array([f"kind {i // 40 % 50:04}" for i in range(2000)]).dictionary_encode(), {GOAL: goal}),
+        f"goal_{goal}_huge": (pa.array(some([bytes([i]) * 40_000 for i in range(5)], 4)), {GOAL: goal}),
+        f"goal_{goal}_lists_of_huge": (
+            pa.array([[bytes([i + j]) * 35_000 for j in range(i % 3)] for i in range(5)]),
+            {GOAL: goal},
+        ),
+    }
 
 
 def columns() -> dict[str, tuple[pa.Array, dict[str, str]]]:

@@ -220,6 +220,41 @@ def test_a_goal_that_nobody_knows_is_refused_before_anything_is_written(tmp_path
         esker.write_dataset(rows, dataset, mode="append")
 
 
+@pytest.mark.parametrize("verb", ["append", "merge_insert", "add_columns", "update", "compaction"])
+def test_a_goal_that_others_put_into_the_config_is_refused_by_whatever_writes_files(verb: str, tmp_path: Path) -> None:
+    rows = pa.table({"id": np.arange(100), "x": np.arange(100)})
+    esker.write_dataset(rows, tmp_path / "t")
+    esker.write_dataset(rows, tmp_path / "t", mode="append")
+    lance.dataset(str(tmp_path / "t")).update_config({"esker.compression": "tiny"})
+    dataset = esker.dataset(tmp_path / "t")
+    before = (dataset.version, sorted(Path(dataset.uri, "data").iterdir()))
+
+    def write() -> object:
+        match verb:
+            case "append":
+                return esker.write_dataset(rows, dataset, mode="append")
+            case "merge_insert":
+                return dataset.merge_insert("id").when_matched_update_all().execute(rows)
+            case "add_columns":
+                return dataset.add_columns({"y": "x + 1"})
+            case "update":
+                return dataset.update({"x": "x + 1"})
+            case _:
+                return dataset.optimize.compact_files()
+
+    with pytest.raises(InvalidArgumentError, match=r"esker\.compression: .*'tiny'.*update_config"):
+        write()
+    found = esker.dataset(tmp_path / "t")
+    assert (found.version, sorted(Path(found.uri, "data").iterdir())) == before
+    # What writes no file goes on, and so does a write that says itself how small files are to be.
+    found.delete("id = 3")
+    esker.write_dataset(rows, tmp_path / "t", mode="append", compression="fast")
+    esker.dataset(tmp_path / "t").update_config({"esker.compression": "small"})
+    dataset = esker.dataset(tmp_path / "t")
+    write()
+    same(lance.dataset(dataset.uri).to_table(), esker.dataset(dataset.uri).to_table())
+
+
 def test_version_0_1_takes_any_goal_and_ignores_it(tmp_path: Path) -> None:
     dataset = _table(tmp_path / "t", "small", data_storage_version="0.1")
     same(lance.dataset(str(tmp_path / "t")).to_table(), dataset.to_table())

@@ -65,12 +65,61 @@ pub fn stated_length(scheme: &str, compressed: &[u8]) -> Option<usize> {
         }
     };
     let length = usize::try_from(length).ok()?;
-    (length <= likely(block.len())).then_some(length)
+    let most = if scheme == "lz4" {
+        likely(block.len())
+    } else {
+        likely_of_zstd(block, length)
+    };
+    (length <= most).then_some(length)
 }
 
 /// More is not allocated before it comes.
 fn likely(compressed: usize) -> usize {
     compressed.saturating_mul(64).max(1 << 16)
+}
+
+/// The same of a zstd frame that is said to hold `length` bytes: what repeats all over becomes thousands of times as much, as the blocks tell.
+fn likely_of_zstd(frame: &[u8], length: usize) -> usize {
+    let likely = likely(frame.len());
+    if length <= likely {
+        return likely;
+    }
+    likely.max(zstd_blocks(frame).unwrap_or(0))
+}
+
+/// The most bytes that the blocks of a zstd frame hold.
+///
+/// ```text
+/// u32 magic   descriptor: content size << 6 | single segment << 5 | dictionary   [window]   [dictionary]   [content size]
+/// block       u24: size << 3 | kind << 1 | last      0: as it is; 1: one byte, repeated; 2: compressed, up to 128 KiB
+/// ```
+fn zstd_blocks(frame: &[u8]) -> Option<usize> {
+    const MOST_OF_A_BLOCK: usize = 128 << 10;
+    let (descriptor, rest) = frame.strip_prefix(&ZSTD_MAGIC)?.split_first()?;
+    let is_single = descriptor & 0x20 != 0;
+    let dictionary = [0, 1, 2, 4].get(usize::from(descriptor & 3)).copied()?;
+    let content = match descriptor >> 6 {
+        0 => usize::from(is_single),
+        other => 1 << other,
+    };
+    let mut rest = rest.get(usize::from(!is_single) + dictionary + content..)?;
+    let mut most = 0_usize;
+    while let Some(([a, b, c], behind)) = rest.split_first_chunk::<3>() {
+        let header = u32::from_le_bytes([*a, *b, *c, 0]);
+        let size = usize::try_from(header >> 3).ok()?;
+        let (stored, held) = match header >> 1 & 3 {
+            0 => (size, size),
+            1 => (1, size),
+            2 => (size, MOST_OF_A_BLOCK),
+            _ => return None,
+        };
+        most = most.saturating_add(held.min(MOST_OF_A_BLOCK));
+        rest = behind.get(stored..).unwrap_or_default();
+        if header & 1 != 0 {
+            break;
+        }
+    }
+    Some(most)
 }
 
 /// Appends the raw length of a buffer and the buffer compressed with `scheme`. `level` is zstd's; `None` is its default.
@@ -132,7 +181,7 @@ fn decompress_zstd(compressed: &[u8], limit: usize, out: &mut Vec<u8>) -> Result
         _ => (None, if bare { compressed } else { &[] }),
     };
     // An implausible length is not allocated up front: the frame is decompressed as a stream instead.
-    let likely = likely(frame.len());
+    let likely = likely_of_zstd(frame, length.unwrap_or(0));
     if let Some(length) = length.filter(|length| *length <= limit.min(likely)) {
         let start = out.len();
         out.reserve(length);
@@ -224,6 +273,33 @@ mod tests {
                     if let Ok(length) = decompress_over(scheme, &stored[..cut], &mut memory) {
                         assert!(length <= raw.len(), "{scheme} {cut}");
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn test_what_repeats_all_over_is_expected_as_large_as_it_is_and_lies_are_not() {
+        for raw in [vec![7; 3 << 20], b"lorem ipsum dolor sit amet ".repeat(20_000)] {
+            let mut stored = Vec::new();
+            compress("zstd", None, &raw, &mut stored).unwrap();
+            assert!(stored.len() * 1000 < raw.len());
+            assert_eq!(stated_length("zstd", &stored), Some(raw.len()));
+            assert_eq!(decompress("zstd", &stored, usize::MAX).unwrap(), raw);
+            // With the frame's own content size and checksum, as others write it.
+            let mut encoder = zstd::stream::Encoder::new(Vec::new(), 3).unwrap();
+            encoder.include_checksum(true).unwrap();
+            encoder.set_pledged_src_size(Some(raw.len() as u64)).unwrap();
+            std::io::Write::write_all(&mut encoder, &raw).unwrap();
+            let mut other = (raw.len() as u64).to_le_bytes().to_vec();
+            other.extend(encoder.finish().unwrap());
+            assert_eq!(stated_length("zstd", &other), Some(raw.len()));
+            for stored in [&mut stored, &mut other] {
+                stored[..8].copy_from_slice(&(1_u64 << 40).to_le_bytes());
+                assert_eq!(stated_length("zstd", stored), None);
+                assert_eq!(decompress("zstd", stored, usize::MAX).unwrap(), raw);
+                for cut in 0..stored.len().min(200) {
+                    assert!(stated_length("zstd", &stored[..cut]).is_none());
                 }
             }
         }

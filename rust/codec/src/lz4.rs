@@ -22,10 +22,19 @@ const SKIP_AFTER: u32 = 6;
 
 /// Appends `input` as one block. The caller passes less than 4 GiB: a longer input would not decompress to itself.
 pub(crate) fn compress(input: &[u8], out: &mut Vec<u8>) {
+    // A table of half the size is cleared and read sooner.
+    if u16::try_from(input.len()).is_ok() {
+        compress_with::<u16>(input, out);
+    } else {
+        compress_with::<u32>(input, out);
+    }
+}
+
+fn compress_with<P: Position>(input: &[u8], out: &mut Vec<u8>) {
     out.reserve(input.len() / 2 + 16);
     let mut literals = 0;
     if let Some(limit) = input.len().checked_sub(NO_START) {
-        let mut finder = Finder::new(input);
+        let mut finder = Finder::<P>::new(input);
         let (mut at, mut misses) = (0, 1_u32 << SKIP_AFTER);
         while at < limit {
             let Some(mut found) = finder.find(at) else {
@@ -62,19 +71,47 @@ struct Match {
     length: usize,
 }
 
-/// The hash table: the last position of each hash of five bytes.
-struct Finder<'a> {
+/// Where something starts, in as few bytes as the input allows.
+trait Position: Copy + Default {
+    fn of(at: usize) -> Self;
+    fn at(self) -> usize;
+}
+
+impl Position for u16 {
+    #[inline(always)]
+    fn of(at: usize) -> u16 {
+        u16::try_from(at).unwrap_or(u16::MAX)
+    }
+    #[inline(always)]
+    fn at(self) -> usize {
+        usize::from(self)
+    }
+}
+
+impl Position for u32 {
+    #[inline(always)]
+    fn of(at: usize) -> u32 {
+        u32::try_from(at).unwrap_or(u32::MAX)
+    }
+    #[inline(always)]
+    fn at(self) -> usize {
+        self as usize
+    }
+}
+
+/// The hash table: the last position of each hash of four bytes.
+struct Finder<'a, P> {
     input: &'a [u8],
-    positions: Vec<u32>,
+    positions: Vec<P>,
     shift: u32,
 }
 
-impl<'a> Finder<'a> {
-    fn new(input: &'a [u8]) -> Finder<'a> {
+impl<'a, P: Position> Finder<'a, P> {
+    fn new(input: &'a [u8]) -> Finder<'a, P> {
         let bits = (usize::BITS - (input.len() / 2).leading_zeros()).clamp(8, 14);
         Finder {
             input,
-            positions: vec![0; 1 << bits],
+            positions: vec![P::default(); 1 << bits],
             shift: 64 - bits,
         }
     }
@@ -94,8 +131,8 @@ impl<'a> Finder<'a> {
             return 0;
         };
         let before = *position;
-        *position = u32::try_from(at).unwrap_or(u32::MAX);
-        before as usize
+        *position = P::of(at);
+        before.at()
     }
 
     #[inline(always)]

@@ -205,14 +205,34 @@ impl PagedWriter {
 
     pub(crate) async fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let mut full = Vec::new();
+        let before = self.waiting_bytes();
         for ((sink, field), column) in self.sinks.iter_mut().zip(&self.schema.fields).zip(batch.columns()) {
             let column = self.blobs.store(&mut self.out, field, column).await?;
             sink.push(&column, self.num_rows, self.options.page_bytes, &mut full)?;
         }
         self.num_rows = self.num_rows.saturating_add(batch.num_rows() as u64);
         self.flush_largest(&mut full);
-        self.sinks.iter_mut().for_each(Sink::own);
-        self.encode_pages(full).await
+        self.encode_pages(full).await?;
+        let added = self.waiting_bytes().saturating_sub(before);
+        self.own_waiting(added.saturating_mul(2) >= batch.get_array_memory_size() as u64);
+        Ok(())
+    }
+
+    /// Bytes that wait for their pages to fill.
+    fn waiting_bytes(&self) -> u64 {
+        self.sinks.iter().map(Sink::pending_bytes).sum()
+    }
+
+    /// Copies what waits in the memory of batches, which a few values of one column would keep alive. The last batch's wait for the next
+    /// one as they are, if they are most of that batch and its memory is lent: often a page ends with the next, or there is none.
+    fn own_waiting(&mut self, is_most: bool) {
+        let keeps = is_most && self.options.memory_is_lent;
+        for sink in &mut self.sinks {
+            match sink {
+                Sink::V2_1(sink) if keeps => sink.own_earlier(),
+                _ => sink.own(),
+            }
+        }
     }
 
     /// Writes values of one field, or of one of its leaves, from top-level row `row` on.
@@ -327,7 +347,7 @@ impl PagedWriter {
 
     /// Writes pages early while too much waits.
     fn flush_largest(&mut self, full: &mut Vec<PendingPage>) {
-        let mut waiting: u64 = self.sinks.iter().map(Sink::pending_bytes).sum();
+        let mut waiting = self.waiting_bytes();
         while waiting > self.options.memory_limit {
             // With many wide columns, the largest buffer is written as a page early.
             let Some(sink) = self.sinks.iter_mut().max_by_key(|s| s.pending_bytes()) else {
@@ -341,7 +361,7 @@ impl PagedWriter {
     pub(crate) fn bytes_so_far(&self) -> u64 {
         self.out
             .position()
-            .saturating_add(self.sinks.iter().map(Sink::pending_bytes).sum())
+            .saturating_add(self.waiting_bytes())
             .saturating_add(self.encoding_bytes())
     }
 
@@ -371,6 +391,21 @@ impl PagedWriter {
 
     pub(crate) async fn finish(self) -> Result<FileSummary> {
         Ok(self.finish_counted().await?.0)
+    }
+
+    /// Encodes and writes what waits, of a file that gets no more rows. In 2.0 that is left to the end: headers come with it.
+    pub(crate) async fn end_rows(&mut self) -> Result<()> {
+        let mut full = Vec::new();
+        for sink in &mut self.sinks {
+            if let Sink::V2_1(_) = sink {
+                sink.flush(true, &mut full);
+            }
+        }
+        self.encode_pages(full).await?;
+        while !self.encoding.is_empty() {
+            self.write_next().await?;
+        }
+        Ok(())
     }
 
     /// Writes what waits and the file's end; returns the number of encoded pages, too.
@@ -433,14 +468,17 @@ impl PagedWriter {
         self.out.abort().await
     }
 
-    /// Starts to encode pages in the background and writes finished ones. Few are encoded at a time.
+    /// Starts to encode pages in the background and writes finished ones. Few are encoded at a time: a full one for each thread, or one
+    /// more if they are smaller, as a page that is done waits for those before it.
     async fn encode_pages(&mut self, pages: Vec<PendingPage>) -> Result<()> {
         self.pages.encoded += pages.len() as u64;
         for page in pages {
             let bytes = page.bytes();
             let threads = self.options.threads.max(1);
             let limit = self.options.memory_limit;
-            while self.encoding.len() >= threads
+            let full = self.options.page_bytes.saturating_mul(threads as u64);
+            while self.encoding.len() > threads
+                || (self.encoding.len() == threads && self.encoding_bytes().saturating_add(bytes) > full)
                 || (!self.encoding.is_empty() && self.encoding_bytes().saturating_add(bytes) > limit)
             {
                 self.write_next().await?;

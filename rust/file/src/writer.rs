@@ -28,6 +28,8 @@ pub struct WriteOptions {
     pub memory_limit: u64,
     /// Pages encoded at a time.
     pub threads: usize,
+    /// Whether nobody changes the memory of batches before the file is finished. Else all that waits for its page to fill is copied.
+    pub memory_is_lent: bool,
     /// How blobs that are given by their URI are stored.
     pub external_blobs: ExternalBlobs,
     /// Rows of a group of a 0.1 file.
@@ -58,6 +60,7 @@ impl Default for WriteOptions {
             page_bytes: 8 * 1024 * 1024,
             memory_limit: 256 * 1024 * 1024,
             threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
+            memory_is_lent: false,
             external_blobs: ExternalBlobs::Refuse,
             rows_per_group: 1024,
             allow_null_loss: false,
@@ -178,6 +181,14 @@ impl FileWriter {
         match &self.out {
             Out::Paged(out) => out.num_rows(),
             Out::Groups(out) => out.num_rows(),
+        }
+    }
+
+    /// Encodes and writes what waits, of a file that gets no more rows: what comes behind all pages may be made meanwhile.
+    pub async fn end_rows(&mut self) -> Result<()> {
+        match &mut self.out {
+            Out::Paged(out) => out.end_rows().await,
+            Out::Groups(_) => Ok(()),
         }
     }
 

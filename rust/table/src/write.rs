@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::error::{Result, TableError};
 use crate::fragment::{DataFile, Fragment};
-use crate::zones::ZoneCollector;
+use crate::zones::{ZoneCollector, ZonesAside};
 
 /// The least page size in bytes, however low the memory limit is: smaller pages are slow to read.
 const LEAST_PAGE: u64 = 256 * 1024;
@@ -113,7 +113,7 @@ struct OpenFile {
     base_id: Option<u32>,
     writer: FileWriter,
     /// Bounds of its columns, where the version has them.
-    zones: Option<ZoneCollector>,
+    zones: Option<ZonesAside>,
 }
 
 struct Output<'a> {
@@ -144,7 +144,7 @@ impl Output<'_> {
             let size = size.min(self.rows_within_memory(batch));
             let rows = batch.slice(start, size);
             if let Some(zones) = &mut file.zones {
-                zones.see(&rows);
+                zones.see(&rows).await?;
             }
             let written = file.writer.write(&rows).await;
             let full = file.writer.num_rows() >= self.request.max_rows_per_file
@@ -179,6 +179,7 @@ impl Output<'_> {
             rows_per_group: self.request.max_rows_per_group,
             allow_null_loss: self.request.allow_null_loss,
             dictionaries: self.request.dictionaries.clone(),
+            memory_is_lent: true,
             ..defaults
         };
         let targets = &self.request.target_bases;
@@ -191,7 +192,7 @@ impl Output<'_> {
             name,
             base_id,
             writer,
-            zones: has_zones.then(|| ZoneCollector::new(&self.request.schema)),
+            zones: has_zones.then(|| ZonesAside::new(ZoneCollector::new(&self.request.schema))),
         })
     }
 
@@ -199,12 +200,22 @@ impl Output<'_> {
         let Some(mut file) = self.open.take() else {
             return Ok(());
         };
-        for seed in file
-            .zones
-            .take()
-            .map_or_else(|| Ok(Vec::new()), ZoneCollector::finish)?
-        {
-            file.writer.add_trailing_buffer(seed.into());
+        if let Some(zones) = file.zones.take() {
+            let ended = file.writer.end_rows().await;
+            let seeds = match ended {
+                Ok(()) => zones.finish().await,
+                Err(error) => Err(error.into()),
+            };
+            match seeds {
+                Ok(seeds) => seeds
+                    .into_iter()
+                    .for_each(|seed| file.writer.add_trailing_buffer(seed.into())),
+                Err(error) => {
+                    // The first error is reported; files that cannot be removed become orphans, which clean-up removes.
+                    let _ = file.writer.abort().await;
+                    return Err(error);
+                }
+            }
         }
         let summary = file.writer.finish().await?;
         let data_file = data_file(&file.name, file.base_id);

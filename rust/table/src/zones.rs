@@ -10,6 +10,7 @@
 //!
 //! They are part of the file and named by the file's own columns, so that they outlive renames, casts and deletions.
 
+mod aside;
 mod bounds;
 mod collect;
 mod column;
@@ -17,6 +18,7 @@ mod decode;
 mod encode;
 mod seed;
 
+pub(crate) use aside::ZonesAside;
 pub(crate) use collect::ZoneCollector;
 pub(crate) use column::ColumnZones;
 pub(crate) use decode::decode;

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from ..._native import table as native
 from ...store.staging import has_moved, refresh
 from ..version import TableVersion
+from ..write.compression import compression_of
 from .committing import ReservedIds, commit_rewrites, reserve
 from .execution import rewrite_group
 from .options import CompactionSettings
@@ -96,6 +97,8 @@ class _Run:
         self.is_done = not groups
         if not groups:
             return []
+        # A config that says nothing sensible of it is found before ids are reserved.
+        compression_of(None, self.table.manifest)
         numbered = self._numbered(groups, settings)
         random.shuffle(numbered)
         lost: list[LostGroup] = []

@@ -123,10 +123,10 @@ pub(crate) fn explain(arrays: &[ArrayRef], target: Target) -> Result<Vec<Alterna
 
 /// The values in one piece each, with nulls that cost nothing.
 fn filled(values: LeafValues, levels: &Levels) -> LeafValues {
-    match (values, levels.validity()) {
-        (LeafValues::Fixed(fixed), Some(valid)) => LeafValues::Fixed(fixed.filled(valid).joined()),
+    match (values, levels.of_values()) {
+        (LeafValues::Fixed(fixed), Some(levels)) => LeafValues::Fixed(fixed.filled(&levels).joined()),
         (LeafValues::Fixed(fixed), None) => LeafValues::Fixed(fixed.joined()),
-        (LeafValues::Dictionary(keys, items), Some(valid)) => LeafValues::Dictionary(keys.filled(valid), items),
+        (LeafValues::Dictionary(keys, items), Some(levels)) => LeafValues::Dictionary(keys.filled(&levels), items),
         (other, _) => other,
     }
 }

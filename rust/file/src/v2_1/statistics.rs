@@ -2,10 +2,13 @@
 
 use esker_codec::bitpack::{packed_size, Word, BLOCK};
 
+/// Of so many blocks one is looked at first for runs.
+const SAMPLED: usize = 8;
+
 /// Facts about values of one width.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Statistics {
-    /// Runs of equal values.
+    /// Runs of equal values; an estimate where they are not even two values long.
     pub(crate) runs: usize,
     /// Bytes of the values bit packed, each 1,024 in a width of their own and with a word that says it.
     pub(crate) packed_bytes: usize,
@@ -24,31 +27,59 @@ pub(crate) fn statistics(bits: usize, bytes: &[u8]) -> Option<Statistics> {
 
 fn of_words<W: Word>(bytes: &[u8]) -> Statistics {
     let words = W::words(bytes);
-    let mut out = Statistics {
-        runs: usize::from(!words.is_empty()),
-        packed_bytes: 0,
-    };
-    let mut last = words.first().map(|word| W::from_bytes(*word)).unwrap_or_default();
-    for block in words.chunks(BLOCK) {
-        let any = block.iter().fold(W::default(), |any, word| any | W::from_bytes(*word));
-        let first = block.first().map(|word| W::from_bytes(*word)).unwrap_or_default();
-        let neighbours = block.iter().zip(block.iter().skip(1));
-        let changes: usize = neighbours
-            .map(|(a, b)| usize::from(W::from_bytes(*a) != W::from_bytes(*b)))
-            .sum();
-        out.runs += changes + usize::from(first != last);
-        last = block.last().map(|word| W::from_bytes(*word)).unwrap_or_default();
-        out.packed_bytes += W::BITS / 8 + packed_size(W::BITS - any.leading_zeros());
+    let blocks = words.chunks(BLOCK);
+    Statistics {
+        runs: runs::<W>(words),
+        packed_bytes: blocks
+            .map(|block| W::BITS / 8 + packed_size(W::BITS - any::<W>(block).leading_zeros()))
+            .sum(),
     }
-    out
+}
+
+/// The bits that any word has.
+fn any<W: Word>(words: &[W::Bytes]) -> W {
+    let mut any = W::default();
+    for word in words {
+        any = any | W::from_bytes(*word);
+    }
+    any
+}
+
+/// How many runs of equal words there are. Values that hardly repeat are most columns: some blocks tell that.
+fn runs<W: Word>(words: &[W::Bytes]) -> usize {
+    if words.is_empty() {
+        return 0;
+    }
+    let blocks = words.chunks(BLOCK).step_by(SAMPLED);
+    let (mut looked, mut changed) = (0_usize, 0_usize);
+    for block in blocks.filter(|_| words.len() > SAMPLED * BLOCK) {
+        looked += block.len();
+        changed += changes::<W>(block);
+    }
+    if changed * 2 > looked {
+        let runs = changed as u128 * words.len() as u128 / looked as u128;
+        return usize::try_from(runs).unwrap_or(words.len());
+    }
+    1 + changes::<W>(words)
+}
+
+fn changes<W: Word>(words: &[W::Bytes]) -> usize {
+    let Some((first, rest)) = words.split_first() else {
+        return 0;
+    };
+    let (mut before, mut changes) = (W::from_bytes(*first), 0);
+    for word in rest {
+        let word = W::from_bytes(*word);
+        changes += usize::from(word != before);
+        before = word;
+    }
+    changes
 }
 
 /// Bits that the largest value needs.
 pub(crate) fn max_bit_width(bits: usize, bytes: &[u8]) -> usize {
     fn of_words<W: Word>(bytes: &[u8]) -> usize {
-        let words = W::words(bytes).iter();
-        let any = words.fold(W::default(), |any, word| any | W::from_bytes(*word));
-        W::BITS - any.leading_zeros()
+        W::BITS - any::<W>(W::words(bytes)).leading_zeros()
     }
     match bits {
         8 => of_words::<u8>(bytes),

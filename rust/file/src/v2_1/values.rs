@@ -120,16 +120,16 @@ impl FixedWidth {
     }
 
     /// The same values, with one in the place of each null that costs the least: the one before it in the same block of 1,024, or else
-    /// the next one, or zero. `valid` says which are there.
-    pub(crate) fn filled(&self, valid: impl Iterator<Item = bool>) -> FixedWidth {
+    /// the next one, or zero. `levels` has 0 for those that are there.
+    pub(crate) fn filled(&self, levels: &[u16]) -> FixedWidth {
         let bytes = self.contiguous();
         let bytes = match self.bits {
-            8 => fill::<1>(bytes.as_slice(), valid),
-            16 => fill::<2>(bytes.as_slice(), valid),
-            32 => fill::<4>(bytes.as_slice(), valid),
-            64 => fill::<8>(bytes.as_slice(), valid),
-            128 => fill::<16>(bytes.as_slice(), valid),
-            256 => fill::<32>(bytes.as_slice(), valid),
+            8 => fill::<1>(bytes.as_slice(), levels),
+            16 => fill::<2>(bytes.as_slice(), levels),
+            32 => fill::<4>(bytes.as_slice(), levels),
+            64 => fill::<8>(bytes.as_slice(), levels),
+            128 => fill::<16>(bytes.as_slice(), levels),
+            256 => fill::<32>(bytes.as_slice(), levels),
             _ => return self.clone(),
         };
         FixedWidth {
@@ -140,25 +140,18 @@ impl FixedWidth {
     }
 }
 
-fn fill<const WIDTH: usize>(bytes: &[u8], mut valid: impl Iterator<Item = bool>) -> Vec<u8> {
+fn fill<const WIDTH: usize>(bytes: &[u8], levels: &[u16]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let (words, _) = bytes.as_chunks_mut::<WIDTH>();
-    for block in words.chunks_mut(BLOCK) {
-        let mut last = [0; WIDTH];
-        let mut leading = 0;
-        let mut any = false;
-        for word in block.iter_mut() {
-            if valid.next().unwrap_or(true) {
+    for (block, levels) in words.chunks_mut(BLOCK).zip(levels.chunks(BLOCK)) {
+        // The first that is there stands for those before it.
+        let first = levels.iter().position(|level| *level == 0);
+        let mut last = first.and_then(|first| block.get(first)).copied().unwrap_or([0; WIDTH]);
+        for (word, level) in block.iter_mut().zip(levels) {
+            if *level == 0 {
                 last = *word;
-                any = true;
-            } else {
-                *word = last;
             }
-            leading += usize::from(!any);
-        }
-        if any && leading > 0 {
-            let first = block.get(leading).copied().unwrap_or(last);
-            block.iter_mut().take(leading).for_each(|word| *word = first);
+            *word = last;
         }
     }
     bytes

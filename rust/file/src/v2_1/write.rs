@@ -128,10 +128,16 @@ impl PendingPage {
     }
 
     fn own(&mut self) {
-        for array in self.arrays.iter_mut().skip(self.owned) {
+        self.own_until(self.arrays.len());
+    }
+
+    /// Copies what lies in memory of others, among the first `end` arrays.
+    fn own_until(&mut self, end: usize) {
+        let end = end.min(self.arrays.len());
+        for array in self.arrays.iter_mut().take(end).skip(self.owned) {
             *array = copied(array);
         }
-        self.owned = self.arrays.len();
+        self.owned = self.owned.max(end);
     }
 
     /// Adds values row by row until pages are full.
@@ -230,6 +236,13 @@ impl ColumnSink {
     /// Copies what waits in memory of others.
     pub(crate) fn own(&mut self) {
         self.pending.iter_mut().for_each(PendingPage::own);
+    }
+
+    /// The same of all that came before the last array.
+    pub(crate) fn own_earlier(&mut self) {
+        for pending in &mut self.pending {
+            pending.own_until(pending.arrays.len().saturating_sub(1));
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
 use esker_file::schema::{Field, Schema};
-use esker_file::{FileVersion, FileWriter, WriteOptions};
+use esker_file::{FileVersion, FileWriter, Goal, WriteOptions};
 use esker_store::store::StoreRef;
 use uuid::Uuid;
 
@@ -180,7 +180,7 @@ impl Spilling {
         if columns.is_empty() {
             return Ok((fragment, None));
         }
-        let file = write_columns(store, &fragment, &columns).await?;
+        let file = write_columns(store, &fragment, &columns, base.goal()?).await?;
         let path = file.location();
         // A reader of the transaction needs both, wherever they lie.
         let mut fragment = fragment.with_created_versions(&created).with_file(file);
@@ -199,7 +199,12 @@ fn holds_columns(fragment: &Fragment) -> Result<bool> {
 }
 
 /// Writes a file of lineage beside the first file of a fragment, in its version.
-async fn write_columns(store: &StoreRef, fragment: &Fragment, columns: &[LineageColumn]) -> Result<DataFile> {
+async fn write_columns(
+    store: &StoreRef,
+    fragment: &Fragment,
+    columns: &[LineageColumn],
+    goal: Goal,
+) -> Result<DataFile> {
     let beside = fragment.files().first();
     let version = beside.map(DataFile::version).transpose()?.unwrap_or(FileVersion::V2_0);
     let named = data_file(
@@ -213,6 +218,7 @@ async fn write_columns(store: &StoreRef, fragment: &Fragment, columns: &[Lineage
     };
     let options = WriteOptions {
         version,
+        goal,
         ..WriteOptions::default()
     };
     let values = columns.iter().map(|column| column.values.clone()).collect();

@@ -116,6 +116,32 @@ def repeating() -> pa.Table:
     )
 
 
+def within() -> pa.Table:
+    """Values that compress within lists, structs and nulls, numbers of a dictionary and runs among them, and large ones."""
+    rows = range(2 * ROWS)
+    at = pa.array([None if i % 17 == 0 else 1_700_000_000_000_000 + i * 60_000_000 for i in rows], pa.timestamp("us"))
+    urls = pa.array([None if i % 29 == 0 else f"https://example.org/{i // 8 * 31 % 97}/item?page={i // 3 * 7919 % 500}" for i in rows])
+    cities = pa.array([f"the city of number {i * 7919 % 300 // 8:06}" for i in rows])
+    offsets = pa.array([min(i * 3, 2 * ROWS) for i in range(ROWS)], pa.int32())
+
+    def lists(values: pa.Array) -> pa.Array:
+        return pa.ListArray.from_arrays(offsets, values)
+
+    return pa.table(
+        {
+            "times": lists(at),
+            "urls": lists(urls),
+            "cities": lists(cities),
+            "place": pa.StructArray.from_arrays([at, urls], names=["at", "url"]).slice(0, ROWS - 1),
+            "statuses": lists(pa.array([None if i % 5 == 0 else (200, 301, 30_000)[i // 9 % 3] for i in rows], pa.int16())),
+            "kinds": pa.array([f"kind {i // 40 % 50:04}" for i in rows]).dictionary_encode().slice(0, ROWS - 1),
+            "files": pa.array([[bytes(range(256)) * (130 * (j + 1)) for j in range(i % 3)] for i in range(6)] * 200)
+            .slice(0, 12)
+            .take(pa.array([i % 12 if i < 24 else None for i in range(ROWS - 1)])),
+        }
+    )
+
+
 TABLES: dict[str, tuple[Callable[[], pa.Table], int | None]] = {
     "numbers": (numbers, None),
     "pages": (numbers, 20_000),
@@ -124,12 +150,13 @@ TABLES: dict[str, tuple[Callable[[], pa.Table], int | None]] = {
     "wide": (wide, None),
     "compressed": (compressed, None),
     **dict.fromkeys(("repeating", "repeating_fast", "repeating_small"), (repeating, None)),
+    **dict.fromkeys(("within", "within_small"), (within, None)),
     "empty": (lambda: nested().slice(0, 0), None),
 }
 """Name, rows, and bytes that gather before a page."""
 
 
-COMPRESSION: dict[str, Compression] = {"repeating_fast": "fast", "repeating_small": "small"}
+COMPRESSION: dict[str, Compression] = {"repeating_fast": "fast", "repeating_small": "small", "within_small": "small"}
 """How small a file is to be, where that is not the default."""
 
 

@@ -8,8 +8,9 @@ use crate::v2_1::values::LeafValues;
 
 /// The value that all have, if they have.
 pub(super) fn constant_of(levels: &Levels, values: &LeafValues) -> Option<Bytes> {
-    let mut valid: Box<dyn Iterator<Item = bool>> = match levels.validity() {
-        Some(valid) => Box::new(valid),
+    let of_values = levels.of_values();
+    let mut valid: Box<dyn Iterator<Item = bool>> = match &of_values {
+        Some(levels) => Box::new(levels.iter().map(|level| *level == 0)),
         None => Box::new(std::iter::repeat(true)),
     };
     match values {

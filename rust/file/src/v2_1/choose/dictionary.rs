@@ -81,6 +81,7 @@ pub(super) fn dictionary_candidate(
     // Numbers that repeat are compressed, which is not estimated: where the write may take its time, it is tried.
     let hopeful = match target.goal {
         Goal::Small => estimated.bytes / 8,
+        Goal::Fast | Goal::Balanced if is_narrow(values) => estimated.bytes / 4 * 5,
         Goal::Fast | Goal::Balanced => estimated.bytes,
     };
     if !asked && hopeful >= best {
@@ -113,8 +114,7 @@ pub(super) fn dictionary_candidate(
     let ratio = hints.dict_size_ratio;
     let beyond = ratio.is_some_and(|ratio| bytes as f64 > plain as f64 * ratio);
     // Narrow numbers are read faster without a dictionary, so the gain must be worth it.
-    let narrow = matches!(values, LeafValues::Fixed(fixed) if fixed.bits <= 32);
-    let costly = narrow || items.bytes.len() > MANY_BYTES;
+    let costly = is_narrow(values) || items.bytes.len() > MANY_BYTES;
     let slower = costly && !asked && bytes.saturating_mul(5) > best.saturating_mul(4);
     let planned = PlannedDictionary {
         indices,
@@ -128,6 +128,11 @@ pub(super) fn dictionary_candidate(
         .asked_if(asked, "dict-divisor or dict-size-ratio ask for it"))
 }
 
+/// Whether values are read about as fast as the numbers of a dictionary.
+fn is_narrow(values: &LeafValues) -> bool {
+    matches!(values, LeafValues::Fixed(fixed) if fixed.bits <= 32)
+}
+
 /// A dictionary with its items in one order.
 struct Ordered {
     indices: FixedWidth,
@@ -138,27 +143,59 @@ struct Ordered {
 /// Items in the order in which they come, which keeps the numbers of the first values small, or sorted, where neighbours share bytes: what
 /// takes fewer bytes.
 fn ordered(found: Distinct, besides: u64, target: Target) -> Result<Ordered> {
-    let made = |found: Distinct| -> Result<Ordered> {
-        Ok(Ordered {
-            items: encode_items(&found.items, found.indices.len, target)?,
-            plan: index_plan(&found.indices, besides, target)?,
-            indices: found.indices,
-        })
+    let schemes = item_schemes(&found.items, found.indices.len, target);
+    let encoded = |found: &Distinct, schemes: &[Scheme]| {
+        dictionary::encode_items(&target.leaf.name, &found.items, schemes, target.large())
     };
-    let bytes = |ordered: &Ordered| ordered.items.bytes.len().saturating_add(ordered.plan.price.bytes);
+    let plan = index_plan(&found.indices, besides, target)?;
     // Items that are hardly any of it are not worth sorting.
-    let raw = values_bytes(&found.items);
-    let first = made(found.clone())?;
-    if target.goal == Goal::Fast || raw < bytes(&first) / 64 {
-        return Ok(first);
+    if target.goal == Goal::Fast || values_bytes(&found.items) < plan.price.bytes / 64 {
+        return Ok(Ordered {
+            items: encoded(&found, &schemes)?,
+            plan,
+            indices: found.indices,
+        });
     }
-    let sorted = made(found.sorted())?;
-    Ok(if bytes(&sorted) < bytes(&first) { sorted } else { first })
+    // The first scheme is the fastest, and tells well enough which order is the better one.
+    let tried = if target.goal == Goal::Small { schemes.len() } else { 1 };
+    let quick = schemes.get(..tried).unwrap_or_default();
+    let items = encoded(&found, quick)?;
+    let sorted = found.clone().sorted();
+    let sorted_items = encoded(&sorted, quick)?;
+    let sorted_plan = index_plan(&sorted.indices, besides, target)?;
+    let bytes = |items: &EncodedDictionary, plan: &Plan| items.bytes.len().saturating_add(plan.price.bytes);
+    let (found, items, plan) = if bytes(&sorted_items, &sorted_plan) < bytes(&items, &plan) {
+        (sorted, sorted_items, sorted_plan)
+    } else {
+        (found, items, plan)
+    };
+    let items = match schemes.get(tried..) {
+        None | Some([]) => items,
+        Some(slower) => {
+            let smaller = encoded(&found, slower)?;
+            if smaller.bytes.len() < items.bytes.len() {
+                smaller
+            } else {
+                items
+            }
+        }
+    };
+    Ok(Ordered {
+        items,
+        plan,
+        indices: found.indices,
+    })
 }
 
 /// The distinct values of `len` values, encoded.
 pub(crate) fn encode_items(items: &LeafValues, len: usize, target: Target) -> Result<EncodedDictionary> {
-    let schemes = match (target.hints().dict_values, target.goal) {
+    let schemes = item_schemes(items, len, target);
+    dictionary::encode_items(&target.leaf.name, items, &schemes, target.large())
+}
+
+/// What is tried around the distinct values of `len` values, the fastest first.
+fn item_schemes(items: &LeafValues, len: usize, target: Target) -> Vec<Scheme> {
+    let mut schemes = match (target.hints().dict_values, target.goal) {
         (Some(Compression::General(scheme)), _) => vec![scheme],
         (Some(_), _) => Vec::new(),
         (None, Goal::Fast) => vec![Scheme::LZ4],
@@ -175,11 +212,8 @@ pub(crate) fn encode_items(items: &LeafValues, len: usize, target: Target) -> Re
         LeafValues::Variable(_) => 3 * len as u64,
         _ => len as u64 / 3,
     };
-    let slow = target.goal == Goal::Balanced && raw > shared;
-    let schemes = if slow && schemes.len() > 1 {
-        vec![Scheme::LZ4]
-    } else {
-        schemes
-    };
-    dictionary::encode_items(&target.leaf.name, items, &schemes, target.large())
+    if target.goal == Goal::Balanced && raw > shared {
+        schemes.truncate(1);
+    }
+    schemes
 }

@@ -120,7 +120,9 @@ fn chunk_candidates(fixed: &FixedWidth, asked: &Asked, target: Target) -> Result
     let packed = out.get(1).map_or(0, |packed| {
         packed.price.bytes.saturating_mul(PACKED_VALUES) / len.max(1)
     });
-    let growth = Growth::new(packed.clamp(CHUNK_BYTES, 2 * CHUNK_BYTES), target.goal);
+    let best = out.iter().filter(|plain| plain.barred.is_none());
+    let best = best.map(|plain| plain.price.bytes).min().unwrap_or(usize::MAX);
+    let growth = Growth::new(packed.clamp(CHUNK_BYTES, 2 * CHUNK_BYTES), target.goal, best);
     let mut compressed = Vec::new();
     for plain in &out {
         let Way::Chunks(coding, None) = &plain.way else {

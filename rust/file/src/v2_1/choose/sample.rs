@@ -19,21 +19,32 @@ pub(super) struct Growth {
     pub(super) stored: usize,
     /// Bytes that a chunk holds at most before it is compressed.
     pub(super) raw: usize,
+    /// No chunk grows of what takes more bytes in small ones: large ones would not make it small enough.
+    pub(super) most: usize,
 }
 
 impl Growth {
     /// No chunk grows.
-    pub(super) const NONE: Growth = Growth { stored: 0, raw: 0 };
+    pub(super) const NONE: Growth = Growth {
+        stored: 0,
+        raw: 0,
+        most: 0,
+    };
 
-    /// Chunks of about `stored` bytes, or, for small files, as many as compression gains from.
-    pub(super) fn new(stored: usize, goal: Goal) -> Growth {
+    /// Chunks of about `stored` bytes, or, for small files, as many as compression gains from. `best` is what is taken without.
+    pub(super) fn new(stored: usize, goal: Goal, best: usize) -> Growth {
         const KIB: usize = 1024;
         match goal {
             Goal::Small => Growth {
                 stored: 64 * KIB,
                 raw: 64 * KIB,
+                most: usize::MAX,
             },
-            Goal::Fast | Goal::Balanced => Growth { stored, raw: 32 * KIB },
+            Goal::Fast | Goal::Balanced => Growth {
+                stored,
+                raw: 32 * KIB,
+                most: best.saturating_mul(2),
+            },
         }
     }
 
@@ -67,7 +78,7 @@ pub(super) fn compressed_chunks(
     let price = sample.price(scheme, raw)?;
     let largest = sample.buffers.iter().map(Vec::len).max().unwrap_or(0);
     let times = growth.times(largest, price.bytes / sample.num_chunks(raw).max(1));
-    if times == 1 {
+    if times == 1 || price.bytes > growth.most {
         return Ok((first, price));
     }
     let around = Around { scheme, times };

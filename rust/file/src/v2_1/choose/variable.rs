@@ -91,7 +91,7 @@ fn chunk_candidates(
     let schemes = target.schemes();
     // Compression that has to make a tenth of the values is not tried beside a dictionary that does.
     let tried = dictionary > price.bytes / 10 && !schemes.is_empty();
-    let growth = Growth::new(CHUNK_BYTES, target.goal);
+    let growth = Growth::new(CHUNK_BYTES, target.goal, price.bytes);
     if tried {
         let some = variable.some(TRIED_BYTES);
         let chunks = VariableChunks { values: &some };

@@ -190,7 +190,7 @@ impl Dictionary {
 /// More than any writer puts into one page.
 const MOST_ITEMS: u64 = 1 << 28;
 
-fn append_fixed(keys: impl Iterator<Item = u64>, items: &FixedBuilder, out: &mut FixedBuilder) {
+fn append_fixed(keys: impl ExactSizeIterator<Item = u64>, items: &FixedBuilder, out: &mut FixedBuilder) {
     match out.width {
         2 => append_words::<2>(keys, items, out),
         4 => append_words::<4>(keys, items, out),
@@ -210,9 +210,19 @@ fn append_fixed(keys: impl Iterator<Item = u64>, items: &FixedBuilder, out: &mut
     }
 }
 
-fn append_words<const N: usize>(keys: impl Iterator<Item = u64>, items: &FixedBuilder, out: &mut FixedBuilder) {
+fn append_words<const N: usize>(
+    keys: impl ExactSizeIterator<Item = u64>,
+    items: &FixedBuilder,
+    out: &mut FixedBuilder,
+) {
     let items = items.as_slice().as_chunks::<N>().0;
-    let value = |key: u64| usize::try_from(key).ok().and_then(|key| items.get(key));
-    out.bytes()
-        .extend(keys.flat_map(|key| value(key).copied().unwrap_or([0; N])));
+    let bytes = out.bytes();
+    let start = bytes.len();
+    bytes.resize(start.saturating_add(keys.len().saturating_mul(N)), 0);
+    let room = bytes.get_mut(start..).unwrap_or_default();
+    for (to, key) in room.as_chunks_mut::<N>().0.iter_mut().zip(keys) {
+        if let Some(item) = usize::try_from(key).ok().and_then(|key| items.get(key)) {
+            *to = *item;
+        }
+    }
 }

@@ -88,7 +88,20 @@ impl Distinct {
                 let bytes = items.contiguous();
                 let width = items.bits / 8;
                 let item = |index: usize| bytes.get(index * width..(index + 1) * width).unwrap_or_default();
-                order(items.len, |a, b| item(a).iter().rev().cmp(item(b).iter().rev()))
+                if width <= 8 {
+                    let number = |index: u32| {
+                        item(index as usize)
+                            .iter()
+                            .rev()
+                            .fold(0_u64, |n, byte| n << 8 | u64::from(*byte))
+                    };
+                    let mut numbers: Vec<(u64, u32)> =
+                        numbered(items.len).map(|index| (number(index), index)).collect();
+                    numbers.sort_unstable();
+                    numbers.into_iter().map(|(_, index)| index).collect()
+                } else {
+                    order(items.len, |a, b| item(a).iter().rev().cmp(item(b).iter().rev()))
+                }
             }
             _ => return self,
         };
@@ -108,8 +121,12 @@ impl Distinct {
     }
 }
 
+fn numbered(len: usize) -> impl Iterator<Item = u32> {
+    (0..len).map_while(|number| u32::try_from(number).ok())
+}
+
 fn order(len: usize, mut compare: impl FnMut(usize, usize) -> std::cmp::Ordering) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..len).map_while(|number| u32::try_from(number).ok()).collect();
+    let mut order: Vec<u32> = numbered(len).collect();
     order.sort_unstable_by(|a, b| compare(*a as usize, *b as usize));
     order
 }

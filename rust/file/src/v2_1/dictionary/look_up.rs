@@ -70,11 +70,11 @@ impl LookUp {
             let padded = self.padded.get_or_init(|| padded(items));
             return append_padded(keys.map(place), padded, out);
         }
+        if self.longest <= STEP {
+            return append_middling(keys.map(place), self.longest, items, out);
+        }
         let length = |key: u64| items.value(place(key)).map_or(0, <[u8]>::len);
         let size = keys.clone().fold(0_usize, |sum, key| sum.saturating_add(length(key)));
-        if self.longest <= STEP {
-            return append_middling(keys.map(place), size, items, out);
-        }
         out.make_room(keys.len(), size);
         for key in keys {
             out.push(items.value(place(key)).unwrap_or_default());
@@ -118,8 +118,8 @@ fn append_padded<O: Offset>(
 }
 
 fn append_middling<O: Offset>(
-    keys: impl ExactSizeIterator<Item = usize>,
-    size: usize,
+    mut keys: impl ExactSizeIterator<Item = usize>,
+    longest: usize,
     items: &VariableBuilder<O>,
     out: &mut VariableBuilder<O>,
 ) {
@@ -130,25 +130,34 @@ fn append_middling<O: Offset>(
         (start, usize::try_from(end.to_u64()).unwrap_or(0).saturating_sub(start))
     };
     let stored = items.as_bytes();
-    let (bytes, offsets) = out.parts(keys.len());
+    let mut left = keys.len();
+    let (bytes, offsets) = out.parts(left);
     let mut end = bytes.len();
-    bytes.resize(end.saturating_add(size).saturating_add(STEP), 0);
-    for key in keys {
-        let (start, length) = bounds(key);
-        let from = stored.get(start..).unwrap_or_default();
-        let to = bytes.get_mut(end..).unwrap_or_default();
-        match (from.first_chunk::<STEP>(), to.first_chunk_mut::<STEP>()) {
-            (Some(from), Some(to)) => *to = *from,
-            _ => {
-                if let (Some(from), Some(to)) = (from.get(..length), to.get_mut(..length)) {
-                    to.copy_from_slice(from);
+    while left > 0 {
+        let batch = left.min(BATCH);
+        // As if all were as long as the longest: to count them first would be to look each up twice.
+        bytes.resize(
+            end.saturating_add(batch.saturating_mul(longest)).saturating_add(STEP),
+            0,
+        );
+        for key in keys.by_ref().take(batch) {
+            let (start, length) = bounds(key);
+            let from = stored.get(start..).unwrap_or_default();
+            let to = bytes.get_mut(end..).unwrap_or_default();
+            match (from.first_chunk::<STEP>(), to.first_chunk_mut::<STEP>()) {
+                (Some(from), Some(to)) => *to = *from,
+                _ => {
+                    if let (Some(from), Some(to)) = (from.get(..length), to.get_mut(..length)) {
+                        to.copy_from_slice(from);
+                    }
                 }
             }
+            end += length;
+            offsets.push(O::from_u64(end as u64));
         }
-        end += length;
-        offsets.push(O::from_u64(end as u64));
+        bytes.truncate(end);
+        left -= batch;
     }
-    bytes.truncate(end);
 }
 
 #[cfg(test)]

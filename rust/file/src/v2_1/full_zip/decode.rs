@@ -13,6 +13,9 @@ use crate::v2_1::page::{to_len, PageId};
 /// The most that values are expected to expand, relative to their bytes in the file, when memory is reserved.
 const MOST_TIMES: usize = 32;
 
+/// Memory that is reserved for values that say that they expand more than that.
+const MOST_BEYOND: usize = 32 << 20;
+
 /// Values of fixed width that lie by themselves.
 #[derive(Debug)]
 pub(crate) struct FixedValues {
@@ -141,7 +144,7 @@ impl FullZipPage {
     }
 
     /// How many values of any length there are and how many bytes they become, as far as they say: memory that grows bit by bit is copied
-    /// each time. No more than some times what is stored.
+    /// each time. No more than some times what is stored, and a little.
     fn room(&self, width: usize, compression: &Compression, stored: &[u8]) -> (usize, usize) {
         let mut rest = stored;
         let (mut n, mut bytes) = (0_usize, 0_usize);
@@ -165,7 +168,8 @@ impl FullZipPage {
             bytes = bytes.saturating_add(compression.value_bytes(value));
             rest = after;
         }
-        (n, bytes.min(stored.len().saturating_mul(MOST_TIMES)))
+        let most = stored.len().saturating_mul(MOST_TIMES).saturating_add(MOST_BEYOND);
+        (n, bytes.min(most))
     }
 
     fn take_levels(&self, at: &PageId, rest: &mut &[u8], levels: &mut Levels) -> Result<(u16, u16)> {

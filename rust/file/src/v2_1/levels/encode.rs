@@ -44,13 +44,16 @@ impl LevelEncoder {
     /// rather than compressed.
     pub(crate) fn new(levels: &[u16], max: u16, piece: usize, runs: bool) -> Self {
         let bits = u64::from((u16::BITS - max.leading_zeros()).max(1));
-        let (changes, cut) = runs_of(levels);
+        let changes = changes(levels);
         let pieces = levels.len().div_ceil(piece.max(1));
         // A piece is packed in blocks of 1,024.
         let blocks = pieces.max(levels.len().div_ceil(1024));
         let packed = blocks.saturating_mul(128 * usize::try_from(bits).unwrap_or(16));
         let packed = packed.min(levels.len() * 2);
-        let as_runs = (changes + cut + pieces) * RUN_BYTES + pieces * RUNS_HEADER;
+        let mut as_runs = (changes + pieces) * RUN_BYTES + pieces * RUNS_HEADER;
+        if as_runs < packed {
+            as_runs += cuts(levels) * RUN_BYTES;
+        }
         let compressed = pieces * LZ4_HEADER + changes * LZ4_CHANGE + levels.len() * 2 / MAX_RUN;
         let way = match runs {
             true if as_runs < packed => Way::Runs,
@@ -86,17 +89,27 @@ impl LevelEncoder {
     }
 }
 
-/// How often the level changes, and how often a run between changes is cut as too long.
-fn runs_of(levels: &[u16]) -> (usize, usize) {
-    let (mut changes, mut cut, mut start) = (0, 0, 0);
-    for (at, (before, level)) in levels.iter().zip(levels.iter().skip(1)).enumerate() {
+/// How often the level changes.
+fn changes(levels: &[u16]) -> usize {
+    let after = levels.get(1..).unwrap_or_default();
+    levels
+        .iter()
+        .zip(after)
+        .map(|(before, level)| usize::from(before != level))
+        .sum()
+}
+
+/// How often a run between changes is cut as too long.
+fn cuts(levels: &[u16]) -> usize {
+    let (mut cut, mut start) = (0, 0);
+    let after = levels.get(1..).unwrap_or_default();
+    for (at, (before, level)) in levels.iter().zip(after).enumerate() {
         if before != level {
-            changes += 1;
             cut += (at - start) / MAX_RUN;
             start = at + 1;
         }
     }
-    (changes, cut + levels.len().saturating_sub(start + 1) / MAX_RUN)
+    cut + levels.len().saturating_sub(start + 1) / MAX_RUN
 }
 
 /// Levels as they are: two bytes each.

@@ -6,6 +6,7 @@
 //!
 //! The arrays are walked from the outside in. An entry that a list closed, being null or empty, keeps its place and has no rows below.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use arrow_array::cast::AsArray;
@@ -43,11 +44,14 @@ pub(crate) struct Levels {
 }
 
 impl Levels {
-    /// Which of the values are there; none where all are.
-    pub(crate) fn validity(&self) -> Option<impl Iterator<Item = bool> + '_> {
+    /// The definition level of each of the values, 0 where it is there; none where all are.
+    pub(crate) fn of_values(&self) -> Option<Cow<'_, [u16]>> {
         let def = self.def.as_ref().filter(|_| self.num_valid < self.num_visible)?;
+        if self.num_entries == self.num_visible {
+            return Some(Cow::Borrowed(def));
+        }
         let visible = def.iter().filter(|level| **level <= self.max_visible);
-        Some(visible.map(|level| *level == 0))
+        Some(Cow::Owned(visible.copied().collect()))
     }
 }
 
@@ -302,8 +306,8 @@ impl Front {
         };
         let all_rows = self.rows.first() == Some(&(0..nulls.len()));
         if all_rows && def.len() == nulls.len() {
-            for (def, valid) in def.iter_mut().zip(nulls.iter()) {
-                if !valid && *def == 0 {
+            for row in (!nulls.inner()).set_indices() {
+                if let Some(def) = def.get_mut(row).filter(|def| **def == 0) {
                     *def = level;
                 }
             }
