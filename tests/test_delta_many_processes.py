@@ -28,7 +28,7 @@ LAYOUTS: dict[str, dict[str, str | None]] = {
 }
 
 
-def _check(uri: str, folder: Path, options: dict[str, str]) -> None:
+def _check(uri: str, folder: Path, options: dict[str, str], verbs: tuple[str, ...] = VERBS) -> None:
     changes, seen = read_journals(folder)
     history = DeltaHistory(uri, Store(uri, storage_options=options, durable=False), options)
     history.read()
@@ -36,9 +36,9 @@ def _check(uri: str, folder: Path, options: dict[str, str]) -> None:
     outcomes = collections.Counter(f"{change.kind} {change.outcome}" for change in changes)
     print(f"{history.latest} versions, {len(seen)} reads, changes: {dict(outcomes)}")
     assert history.latest > PROCESSES
-    done = [verb for verb in VERBS if outcomes[f"{verb} done"]]
+    done = [verb for verb in verbs if outcomes[f"{verb} done"]]
     assert len(done) > 1, outcomes
-    assert SECONDS < 20 or len(done) == len(VERBS), outcomes
+    assert SECONDS < 20 or len(done) == len(verbs), outcomes
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -53,10 +53,14 @@ def test_many_processes_change_a_table_as_one_after_the_other(tmp_path: Path, la
     assert deltalake.DeltaTable(path).version() == DeltaTable(path).version()
 
 
-def test_many_processes_on_an_s3_server_change_a_table_as_one_after_the_other(s3: S3Server, tmp_path: Path) -> None:
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_many_processes_on_an_s3_server_change_a_table_as_one_after_the_other(
+    s3: S3Server, tmp_path: Path, layout: str
+) -> None:
     uri, options = f"s3://{s3.bucket()}/table", s3.storage_options
     start = table({key: key * 10 for key in range(5)})
-    write_deltalake(uri, start, configuration=LAYOUTS["vectors"], storage_options=options)
+    write_deltalake(uri, start, configuration=LAYOUTS[layout], storage_options=options)
     killed = write_with_many(uri, tmp_path, options, "delta_process")
-    _check(uri, tmp_path, options)
+    # A rewrite is not run again where its files were changed: over a network others may win each of its races.
+    _check(uri, tmp_path, options, tuple(verb for verb in VERBS if verb != "rewrite"))
     assert killed > 0 or SECONDS < 2 * KILL_EVERY_S

@@ -248,6 +248,20 @@ def test_constraints_and_generated_columns_hold(tmp_path: Path, properties: dict
     assert table.version() == 2
 
 
+def test_a_generated_column_of_the_source_is_not_added_as_a_plain_one(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1, 2]}))
+    table = DeltaTable(tmp_path)
+    generated = pa.field("twice", pa.int64(), metadata={"delta.generationExpression": "id * 2"})
+    source = pa.table([[2, 3], [4, 6]], schema=pa.schema([pa.field("id", pa.int64()), generated]))
+    merger = table.merge(source, "t.id = s.id", "s", "t", merge_schema=True)
+    with pytest.raises(exceptions.SchemaMismatchError, match="cannot have generated expressions"):
+        merger.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert table.version() == 0
+    merger = table.merge(source, "t.id = s.id", "s", "t", merge_schema=True)
+    merger.when_not_matched_insert({"id": "s.id"}).execute()
+    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == [1, 2, 3]
+
+
 @both
 def test_a_merge_that_changes_nothing_writes_no_version(tmp_path: Path, properties: dict[str, str | None]) -> None:
     write_deltalake(tmp_path, DATA, configuration=properties)

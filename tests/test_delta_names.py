@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import datafusion
 import deltalake
 import pyarrow as pa
 import pytest
@@ -88,13 +89,21 @@ def test_every_method_of_a_table_is_here_or_says_what_to_do(table: DeltaTable) -
 
 
 def test_nothing_is_said_to_be_missing_that_deltalake_does_not_have() -> None:
-    assert {*TABLE_METHODS} <= set(_public(deltalake.DeltaTable))
+    assert {*TABLE_METHODS} <= set(dir(deltalake.DeltaTable))
     assert set(OPTIMIZER_METHODS) == set(_public(TableOptimizer))
     known = {name.rpartition(".")[2] for name in MODULES} | set(_public(deltalake))
     for module in MODULES:
         known |= set(_public(importlib.import_module(module)))
     assert set(NAMES) <= known
     assert not set(NAMES) & set(esker.delta.__all__)
+
+
+def test_datafusion_is_told_how_a_table_is_registered(table: DeltaTable) -> None:
+    context = datafusion.SessionContext()
+    with pytest.raises(UnsupportedError, match=r"register_dataset\(name, table.to_pyarrow_dataset\(\)\)"):
+        context.register_table("t", table)
+    context.register_dataset("t", table.to_pyarrow_dataset())
+    assert context.sql("select id from t where id > 1").to_pydict() == {"id": [2]}
 
 
 def test_importing_a_missing_name_says_what_to_do() -> None:

@@ -41,12 +41,16 @@ CALLS: list[tuple[str, Callable[[Any, Any, Path], object]]] = [
         lambda m, t, p: m.write_deltalake(p, pa.table({"id": [1], "n": ["hello"]}), mode="append"),
     ),
     (
-        "Can't cast value 1000 to type Int8",
+        "Cast error: Can't cast value 1000 to type Int8",
         lambda m, t, p: m.write_deltalake(p, pa.table({"id": [1], "n": [1000]}), mode="append"),
     ),
     (
         "Invalid data found:",
         lambda m, t, p: m.write_deltalake(p, ROWS, mode="overwrite", predicate="id = 1"),
+    ),
+    (
+        "No field named p999.",
+        lambda m, t, p: m.write_deltalake(p, ROWS, mode="overwrite", predicate="p999 = 1"),
     ),
 ]
 

@@ -23,6 +23,9 @@ class MissingMethod(NamedTuple):
 
 
 TABLE_METHODS: dict[str, MissingMethod] = {
+    "__datafusion_table_provider__": MissingMethod(
+        "register a dataset with DataFusion: register_dataset(name, table.to_pyarrow_dataset())", "session"
+    ),
     "compact_logs": MissingMethod(
         "call create_checkpoint(), from which readers replay the log", "starting_version ending_version"
     ),

@@ -206,7 +206,8 @@ def _evolved(before: TableState, request: MergeRequest) -> TableState:
     wanted: list[str] = []
     for clause in (*request.clauses.matched, *request.clauses.not_matched, *request.clauses.not_matched_by_source):
         wanted += _assigned(clause, names, every, request)
-    chosen = [field for field in request.source.schema if field.name in wanted]
+    generated = request.source.generated
+    chosen = [field.with_metadata(generated.get(field.name)) for field in request.source.schema if field.name in wanted]
     merged = before.merged_with(Schema.from_arrow(_as_named(chosen, names)))
     return merged if merged.schema != before.schema else before
 

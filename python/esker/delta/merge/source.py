@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from ..._native.merge import DiskQuota, KeyJoin, MergeSource, RowPartitions
 from ...exceptions import EskerError, InvalidArgumentError
+from ..definition.constraints import GENERATION
 from ..write.conformed_values import fitted
 from ..write.incoming import BATCH_ROWS, incoming
 from .condition import JoinCondition
@@ -77,6 +78,10 @@ class KeptSource:
                 )
             seen.add(name.lower())
         self.schema = pa.schema([pa.field(field.name, plain_type(field.type)) for field in reader.schema])
+        self.generated = {
+            field.name: field.metadata for field in reader.schema if GENERATION.encode() in (field.metadata or {})
+        }
+        """What columns say of how they are generated, which no column that a merge adds may be."""
         failed: list[BaseException] = []
         made = pa.RecordBatchReader.from_batches(self.schema, _noted(_plain(reader, self.schema), failed))
         try:

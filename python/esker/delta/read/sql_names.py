@@ -90,10 +90,13 @@ def in_own_words(given: str, sql: str) -> Iterator[None]:
     try:
         yield
     except EskerError as error:
-        if given == sql:
-            raise
         message = error.message.replace(sql, given)
         unknown = _UNKNOWN.search(message)
+        if given == sql and unknown is None:
+            raise
         if unknown is not None and f'"{unknown[1]}"' in given:
             message += f"; \"{unknown[1]}\" names a column here, write '{unknown[1]}' for the text"
+        if unknown is not None:
+            # deltalake's words, which programs look for.
+            message += f" (No field named {unknown[1]}.)"
         raise type(error)(message, **error.facts) from error

@@ -42,7 +42,8 @@ def in_deltalakes_words(path: str, found: pa.DataType, kind: pa.DataType, error:
         # It names the types the other way round.
         return (
             f"Cast error: Failed to convert into Arrow schema: Cast error: Failed to cast {path} from {_name(kind)} to "
-            f"{_name(found)}: Can't cast value {number['value']} to type {_name(kind)}"
+            f"{_name(found)}: Can't cast value {number['value']} to type {_name(kind)}; "
+            f"Cast error: Can't cast value {number['value']} to type {_name(kind)}"
         )
     return f"Cannot cast field {path} from {_name(found)} to {_name(kind)}"
 
