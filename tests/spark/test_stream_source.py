@@ -268,6 +268,55 @@ def test_columns_that_come_and_go(tmp_path: Path) -> None:
     assert query.rows() == [{"id": 7, "more": 8}]
 
 
+@pytest.mark.parametrize("new", [pa.float64(), pa.string()], ids=str)
+def test_a_column_whose_type_changes_under_a_query_says_to_start_again(table: Table, new: pa.DataType) -> None:
+    """A value of another type that looks like one of the old one is no such value."""
+    query = Query(table.uri, skipChangeCommits="true")
+    assert len(query.rows()) == 3
+    changed = pa.table({"id": pa.array([3, 4]).cast(new), "s": ["a", "b"]})
+    if table.kind == "lance":
+        esker.dataset(table.uri).alter_columns({"path": "id", "data_type": new})
+        table.append(changed)
+    else:
+        deltalake.write_deltalake(table.uri, changed, mode="overwrite", schema_mode="overwrite")
+        table.append(changed)
+    with pytest.raises(SchemaMismatchError, match=r"'id'.*start the query again.*startingVersion=latest") as raised:
+        query.batch()
+    assert "cast the column" not in str(raised.value)
+    query.start()
+    assert [row["id"] for row in query.rows()] == changed["id"].to_pylist()
+
+
+def test_a_value_beyond_the_type_with_which_a_query_was_started_says_to_start_again(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    esker.write_dataset(pa.table({"id": pa.array([1], pa.int32())}), uri)
+    query = Query(uri)
+    assert query.rows() == [{"id": 1}]
+    esker.dataset(uri).alter_columns({"path": "id", "data_type": pa.int64()})
+    esker.write_dataset(pa.table({"id": [2]}), uri, mode="append")
+    assert query.rows() == [{"id": 2}]
+    esker.write_dataset(pa.table({"id": [2**40]}), uri, mode="append")
+    with pytest.raises(SchemaMismatchError, match="not in range.*start the query again"):
+        query.batch()
+    query.start()
+    assert query.rows() == [{"id": 2**40}]
+
+
+def test_a_column_that_is_dropped_under_a_query_says_to_start_again(table: Table) -> None:
+    query = Query(table.uri, skipChangeCommits="true")
+    assert len(query.rows()) == 3
+    if table.kind == "lance":
+        lance.dataset(table.uri).drop_columns(["s"])
+    else:
+        rows = pa.table({"id": [1]})
+        deltalake.write_deltalake(table.uri, rows, mode="overwrite", schema_mode="overwrite")
+    table.append(pa.table({"id": [7]}))
+    with pytest.raises(SchemaMismatchError, match=r"no column 's' any more.*start the query again"):
+        query.batch()
+    query.start()
+    assert query.rows() == [{"id": 7}]
+
+
 def test_options_are_refused_by_name(table: Table) -> None:
     for options, found in (
         ({"startingVersoin": 1}, "startingVersion"),

@@ -17,9 +17,11 @@ from pyspark.sql.types import StructType
 
 from esker._native import scan as native
 from esker._native.expr import Expression
+from esker._native.table import Manifest
 from esker.arrow.batches import read
+from esker.arrow.json_columns import shown_schema
 from esker.delta.read.change_feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
-from esker.exceptions import NotFoundError, SchemaMismatchError
+from esker.exceptions import NotFoundError
 from esker.lance.scan.options import ScanOptions
 from esker.lance.scan.scan import Scan
 from esker.lance.scan.take import take_row_ids
@@ -28,7 +30,7 @@ from esker.lance.version import TableVersion
 from esker.spark.cast import cast_batch
 from esker.spark.options import ReadOptions, TableAddress
 from esker.spark.session_settings import session_zone
-from esker.spark.streaming.history import START_ANEW, cleaned_up
+from esker.spark.streaming.history import READ_AGAIN, check_columns, cleaned_up
 from esker.spark.types import exchange_schema
 from esker.spark.zoned_filter import instants_apart, told_zone, zoned_predicate
 
@@ -84,20 +86,19 @@ class Reading:
             raise cleaned_up(version, self.address.uri) from None
 
     def present(self, table: TableVersion) -> list[str]:
-        """The columns that a version has: an older one may lack some, which are null there.
+        """The columns that a version has: an older one may lack some, which are null there."""
+        there = {*table.schema.names, *SYSTEM_COLUMNS}
+        return [name for name in self.names if name in there]
+
+    def check(self, manifest: Manifest) -> None:
+        """Checks that a version has the columns of the stream; an older one may lack some.
 
         Raises:
-            SchemaMismatchError: A column was dropped or renamed since the stream was started.
+            SchemaMismatchError: A column was dropped or renamed since the stream was started, or has another type.
         """
-        there = {*table.schema.names, *SYSTEM_COLUMNS}
-        missing = [name for name in self.names if name not in there]
-        if missing and table.number > self.known:
-            raise SchemaMismatchError(
-                f"version {table.number} of {self.address.uri} has no column {missing[0]!r} any more: expected the "
-                f"columns of version {self.known}, with which the stream was started; {START_ANEW}",
-                column=missing[0],
-            )
-        return [name for name in self.names if name in there]
+        if manifest.version > self.known:
+            wanted = StructType([self.schema[name] for name in self.names if name not in SYSTEM_COLUMNS])
+            check_columns(manifest.version, self.address.uri, shown_schema(pa.schema(manifest.schema)), wanted)
 
     def zone(self, schema: pa.Schema) -> str | None:
         """The zone of times without one in the filter."""
@@ -116,7 +117,7 @@ class Reading:
         for field in wanted:
             if field.name not in batch.schema.names:
                 batch = batch.append_column(field, pa.nulls(rows, field.type))
-        return cast_batch(batch, wanted, truncate=self.options.truncate)
+        return cast_batch(batch, wanted, truncate=self.options.truncate, advice=READ_AGAIN)
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,7 @@ class FragmentRows(InputPartition):  # type: ignore[misc, unused-ignore]
             batch_size=self.batch_rows,
             fragment_ids=(self.fragment_id,),
             row_range=(self.start, self.end),
+            json_text=True,
         )
         for batch in Scan(table, options).to_batches():
             if batch.num_rows:
@@ -187,6 +189,7 @@ class ChangedRows(InputPartition):  # type: ignore[misc, unused-ignore]
                 columns=columns,
                 filter=zoned_predicate(sql, schema, zone),
                 fragment_ids=None if self.fragment_id is None else (self.fragment_id,),
+                json_text=True,
             ),
         )
 
