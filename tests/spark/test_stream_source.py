@@ -246,6 +246,18 @@ def test_a_version_that_was_cleaned_up_says_how_to_start_anew(table: Table) -> N
     assert _ids(Query(table.uri).rows()) == list(range(6))
 
 
+def test_files_that_were_cleaned_up_under_a_batch_say_how_to_start_anew(table: Table) -> None:
+    """The driver has planned the batch; the version's entry may be there still."""
+    for low in range(3, 9, 3):
+        table.append(ids(low, low + 3))
+    query = Query(table.uri, maxRowsPerTrigger=4)
+    assert query.batch()
+    for path in [*Path(table.uri).glob("*.parquet"), *Path(table.uri).glob("data/*.lance")]:
+        path.unlink()
+    with pytest.raises(NotFoundError, match="was cleaned up before.*startingVersion=latest"):
+        query.batch()
+
+
 def test_columns_and_filters(table: Table) -> None:
     table.append(ids(3, 6))
     query = Query(table.uri, columns="s", filter="id >= 2")

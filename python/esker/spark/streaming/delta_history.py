@@ -36,6 +36,7 @@ from esker.spark.streaming.history import (
     change_refused,
     check_columns,
     cleaned_up,
+    may_be_cleaned_up,
 )
 from esker.spark.streaming.options import StreamReadOptions
 from esker.spark.types import exchange_schema
@@ -68,6 +69,10 @@ class FileRows(InputPartition):  # type: ignore[misc, unused-ignore]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Its rows."""
+        with may_be_cleaned_up(self.change.version, self.reader.store.uri):
+            yield from self._read()
+
+    def _read(self) -> Iterator[pa.RecordBatch]:
         wanted = exchange_schema(self.schema)
         feed = [CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP] if self.is_feed else []
         there = self.reader.plain_schema()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,6 +28,7 @@ __all__ = [
     "change_refused",
     "check_columns",
     "cleaned_up",
+    "may_be_cleaned_up",
 ]
 
 START_ANEW = (
@@ -130,6 +132,35 @@ def cleaned_up(version: int, uri: str) -> NotFoundError:
         uri=uri,
         version=version,
     )
+
+
+@contextmanager
+def may_be_cleaned_up(version: int, uri: str) -> Iterator[None]:
+    """Files of a version that are gone are those of one that was cleaned up.
+
+    Args:
+        version: The version that is read.
+        uri: The table.
+
+    Raises:
+        NotFoundError: A file is gone.
+
+    Example:
+        >>> from esker.exceptions import NotFoundError
+        >>> from esker.spark.streaming.history import may_be_cleaned_up
+        >>> try:
+        ...     with may_be_cleaned_up(3, "t.lance"):
+        ...         raise NotFoundError("no file f")
+        ... except NotFoundError as error:
+        ...     print(error.message[:33])
+        version 3 of t.lance was cleaned
+    """
+    try:
+        yield
+    except NotFoundError as error:
+        if START_ANEW in error.message:
+            raise
+        raise cleaned_up(version, uri) from error
 
 
 def check_columns(version: int, uri: str, there: pa.Schema, wanted: StructType) -> None:

@@ -30,7 +30,7 @@ from esker.lance.version import TableVersion
 from esker.spark.cast import cast_batch
 from esker.spark.options import ReadOptions, TableAddress
 from esker.spark.session_settings import session_zone
-from esker.spark.streaming.history import READ_AGAIN, check_columns, cleaned_up
+from esker.spark.streaming.history import READ_AGAIN, check_columns, cleaned_up, may_be_cleaned_up
 from esker.spark.types import exchange_schema
 from esker.spark.zoned_filter import instants_apart, told_zone, zoned_predicate
 
@@ -134,6 +134,10 @@ class FragmentRows(InputPartition):  # type: ignore[misc, unused-ignore]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Its live rows."""
+        with may_be_cleaned_up(self.version, self.reading.address.uri):
+            yield from self._read()
+
+    def _read(self) -> Iterator[pa.RecordBatch]:
         reading = self.reading
         table = reading.open(self.version)
         version, time_ns = self.version, reading.time_ns
@@ -169,6 +173,10 @@ class ChangedRows(InputPartition):  # type: ignore[misc, unused-ignore]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """These rows: as they were before, if they were deleted or are the old state of an update."""
+        with may_be_cleaned_up(self.version, self.reading.address.uri):
+            yield from self._read()
+
+    def _read(self) -> Iterator[pa.RecordBatch]:
         after = self.reading.open(self.version)
         time_ns = after.manifest.timestamp_ns
         found = self._present(after) if self.change in ("insert", "update_postimage") else self._past(after)
