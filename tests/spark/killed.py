@@ -136,7 +136,10 @@ def session(master: str) -> Any:
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.memory": "1g",
+        "spark.driver.memory": "512m",
+        # A JVM that lives for a few batches of a few rows is faster without what pays for many.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.shuffle.partitions": "2",
         "spark.speculation": "true",
         "spark.speculation.quantile": "0.1",

@@ -14,12 +14,15 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from tests.spark.killed import EACH, OF_UPSERTS, PLAN, STAGES, plan, put_files, run, session, start, wrong
 
 Case = tuple[str, str, str]
+_SHORT = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
 def cases(victim: str) -> Iterator[Case]:
@@ -94,16 +97,31 @@ class Kept:
 class Anew:
     """A driver for each kill."""
 
+    def __init__(self) -> None:
+        # The classes of Spark, which a JVM of its own would load and check anew for each kill.
+        self._shared = Path(tempfile.mkdtemp()) / "classes.jsa"
+        with tempfile.TemporaryDirectory() as name, java(f"-XX:ArchiveClassesAtExit={self._shared}"):
+            put_files(Path(name), "append", [0])
+            start(Path(name), "lance", "append", "", 0, "")
+
     def kills(self, folder: Path, case: Case, batches: int) -> int:
         """Starts the query of a case until it ends, and once more; returns how often it was killed."""
         kind, mode, stage = case
         put_files(folder, mode, range(batches))
-        for _ in range(batches + 3):
-            if start(folder, kind, mode, stage, EACH, "driver") == 0:
-                break
-        else:
-            raise RuntimeError("did not end: " + (folder / "stderr").read_text()[-2000:])
+        with java(f"-XX:SharedArchiveFile={self._shared}"):
+            for _ in range(batches + 3):
+                if start(folder, kind, mode, stage, EACH, "driver") == 0:
+                    break
+            else:
+                raise RuntimeError("did not end: " + (folder / "stderr").read_text()[-2000:])
         return killed(folder)
+
+
+@contextmanager
+def java(*options: str) -> Iterator[None]:
+    """With options of Java for JVMs that live shortly."""
+    with patch.dict(os.environ, JDK_JAVA_OPTIONS=" ".join([*_SHORT, *options])):
+        yield
 
 
 def take_note_back(folder: Path) -> bool:
@@ -123,7 +141,8 @@ def take_note_back(folder: Path) -> bool:
 def main(victim: str, batches: int, seconds: float, words: set[str]) -> None:
     """Runs the cases, and prints what came of them."""
     until, figures, mistakes = time.monotonic() + seconds, Counter[str](), 0
-    kills: Any = Anew() if victim == "driver" else Kept(victim)
+    with java():
+        kills: Any = Anew() if victim == "driver" else Kept(victim)
     for case in cases(victim):
         if (words and not words & set(case)) or time.monotonic() > until:
             continue

@@ -9,11 +9,13 @@ import deltalake
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
 
 import esker.spark
 from esker.delta import DeltaTable
 from esker.exceptions import AlreadyExistsError
 from tests.spark.conftest import load, save
+from tests.spark.jobs import wrote
 
 
 @pytest.fixture
@@ -119,6 +121,18 @@ def test_partitions_with_new_rows_are_replaced(numbers: DataFrame, table: str) -
     assert _ids(table) == [1, *range(10, 20)]
     save(numbers.limit(0), table, mode="overwrite")
     assert _ids(table) == []
+
+
+def test_partition_columns_and_replacements_follow_sparks_case_rule(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    schema = T.StructType().add("Day", T.StringType()).add("n", T.LongType())
+    rows = [{"Day": day, "n": n} for day in "ab" for n in range(2)]
+    wrote(uri, schema, rows, tableFormat="delta", partitionColumns="DAY")
+    assert deltalake.DeltaTable(uri).metadata().partition_columns == ["Day"]
+    wrote(uri, schema, [{"Day": "a", "n": 7}], partitionColumns="day")
+    wrote(uri, schema, [{"Day": "b", "n": 9}], overwrite=True, replaceWhere="day = 'b' AND N >= 0")
+    found = deltalake.DeltaTable(uri).to_pyarrow_table().to_pylist()
+    assert sorted((row["Day"], row["n"]) for row in found) == [("a", 0), ("a", 1), ("a", 7), ("b", 9)]
 
 
 def test_a_new_table(spark: SparkSession, numbers: DataFrame, tmp_path: Path) -> None:

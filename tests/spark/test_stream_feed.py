@@ -143,3 +143,18 @@ def test_a_column_of_the_table_must_not_have_the_name_of_one_of_the_feed(tmp_pat
     assert Query(uri).rows() == [{"_change_type": 1}]
     with pytest.raises(SchemaMismatchError, match="_change_type"):
         Query(uri, readChangeFeed="true").rows()
+
+
+def test_json_is_text_in_streams_and_feeds_as_in_reads(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    texts = pa.array(['{"a":1}', None], pa.json_())
+    esker.write_dataset(
+        pa.table({"id": [1, 2], "j": texts}), uri, data_storage_version="2.2", enable_stable_row_ids=True
+    )
+    assert [row["j"] for row in Query(uri).rows()] == ['{"a":1}', None]
+    assert [row["id"] for row in Query(uri, filter="json_get_int(j, 'a') = 1").rows()] == [1]
+    esker.dataset(uri).update({"id": "5"}, where="id = 1")
+    esker.dataset(uri).delete("id = 5")
+    rows = Query(uri, readChangeFeed="true", startingVersion=1).rows()
+    assert {row["j"] for row in rows if row["id"] in (1, 5)} == {'{"a":1}'}
+    assert [row["_change_type"] for row in rows].count("delete") == 1

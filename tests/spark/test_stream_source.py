@@ -246,6 +246,18 @@ def test_a_version_that_was_cleaned_up_says_how_to_start_anew(table: Table) -> N
     assert _ids(Query(table.uri).rows()) == list(range(6))
 
 
+def test_files_that_were_cleaned_up_under_a_batch_say_how_to_start_anew(table: Table) -> None:
+    """The driver has planned the batch; the version's entry may be there still."""
+    for low in range(3, 9, 3):
+        table.append(ids(low, low + 3))
+    query = Query(table.uri, maxRowsPerTrigger=4)
+    assert query.batch()
+    for path in [*Path(table.uri).glob("*.parquet"), *Path(table.uri).glob("data/*.lance")]:
+        path.unlink()
+    with pytest.raises(NotFoundError, match="was cleaned up before.*startingVersion=latest"):
+        query.batch()
+
+
 def test_columns_and_filters(table: Table) -> None:
     table.append(ids(3, 6))
     query = Query(table.uri, columns="s", filter="id >= 2")
@@ -266,6 +278,55 @@ def test_columns_that_come_and_go(tmp_path: Path) -> None:
         query.batch()
     query.start()
     assert query.rows() == [{"id": 7, "more": 8}]
+
+
+@pytest.mark.parametrize("new", [pa.float64(), pa.string()], ids=str)
+def test_a_column_whose_type_changes_under_a_query_says_to_start_again(table: Table, new: pa.DataType) -> None:
+    """A value of another type that looks like one of the old one is no such value."""
+    query = Query(table.uri, skipChangeCommits="true")
+    assert len(query.rows()) == 3
+    changed = pa.table({"id": pa.array([3, 4]).cast(new), "s": ["a", "b"]})
+    if table.kind == "lance":
+        esker.dataset(table.uri).alter_columns({"path": "id", "data_type": new})
+        table.append(changed)
+    else:
+        deltalake.write_deltalake(table.uri, changed, mode="overwrite", schema_mode="overwrite")
+        table.append(changed)
+    with pytest.raises(SchemaMismatchError, match=r"'id'.*start the query again.*startingVersion=latest") as raised:
+        query.batch()
+    assert "cast the column" not in str(raised.value)
+    query.start()
+    assert [row["id"] for row in query.rows()] == changed["id"].to_pylist()
+
+
+def test_a_value_beyond_the_type_with_which_a_query_was_started_says_to_start_again(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    esker.write_dataset(pa.table({"id": pa.array([1], pa.int32())}), uri)
+    query = Query(uri)
+    assert query.rows() == [{"id": 1}]
+    esker.dataset(uri).alter_columns({"path": "id", "data_type": pa.int64()})
+    esker.write_dataset(pa.table({"id": [2]}), uri, mode="append")
+    assert query.rows() == [{"id": 2}]
+    esker.write_dataset(pa.table({"id": [2**40]}), uri, mode="append")
+    with pytest.raises(SchemaMismatchError, match="not in range.*start the query again"):
+        query.batch()
+    query.start()
+    assert query.rows() == [{"id": 2**40}]
+
+
+def test_a_column_that_is_dropped_under_a_query_says_to_start_again(table: Table) -> None:
+    query = Query(table.uri, skipChangeCommits="true")
+    assert len(query.rows()) == 3
+    if table.kind == "lance":
+        lance.dataset(table.uri).drop_columns(["s"])
+    else:
+        rows = pa.table({"id": [1]})
+        deltalake.write_deltalake(table.uri, rows, mode="overwrite", schema_mode="overwrite")
+    table.append(pa.table({"id": [7]}))
+    with pytest.raises(SchemaMismatchError, match=r"no column 's' any more.*start the query again"):
+        query.batch()
+    query.start()
+    assert query.rows() == [{"id": 7}]
 
 
 def test_options_are_refused_by_name(table: Table) -> None:

@@ -23,14 +23,21 @@ __all__ = ["cast_batch"]
 
 @dataclass(frozen=True)
 class _How:
-    """What a cast may do: truncate times (None: there is no option for it), fill missing struct fields with nulls."""
+    """What a cast may do: truncate times (None: there is no option for it), fill missing struct fields with nulls; and
+    what one does about a value that does not fit."""
 
     truncate: bool | None
     fill: bool
+    advice: str
 
 
 def cast_batch(
-    batch: pa.RecordBatch, schema: pa.Schema, *, truncate: bool | None = None, fill: bool = False
+    batch: pa.RecordBatch,
+    schema: pa.Schema,
+    *,
+    truncate: bool | None = None,
+    fill: bool = False,
+    advice: str = "cast the column first",
 ) -> pa.RecordBatch:
     """The same rows in another schema; columns and struct fields are matched by name, never by position.
 
@@ -40,6 +47,7 @@ def cast_batch(
         truncate: Whether times may lose their nanoseconds; otherwise such a value is an error. None if the user has no
             option for it.
         fill: Whether missing fields of structs are filled with nulls; otherwise they are an error.
+        advice: What one does about a value that does not fit.
 
     Returns:
         A batch whose schema is `schema`, its metadata included.
@@ -57,7 +65,7 @@ def cast_batch(
     """
     if batch.schema.equals(schema, check_metadata=True):
         return batch
-    how = _How(truncate, fill)
+    how = _How(truncate, fill, advice)
     arrays = []
     for field in schema:
         index = batch.schema.get_field_index(field.name)
@@ -123,7 +131,7 @@ def _cast_leaf(array: pa.Array, wanted: pa.DataType, column: str, how: _How) -> 
         return made
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         asked = timed and how.truncate is not None
-        hint = "set the option `nanoseconds` to `truncate` to cut them" if asked else "cast the column first"
+        hint = "set the option `nanoseconds` to `truncate` to cut them" if asked else how.advice
         raise SchemaMismatchError(
             f"column {column!r} expected values that fit {wanted}, found {array.type}: {_first_line(error)}; {hint}",
             column=column,

@@ -52,7 +52,7 @@ from esker.spark.delta_reader import is_delta
 from esker.spark.matching import check_append, renamed
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.session_settings import OVERWRITE_MODE, ZONE, machine_zone, session_zone, setting
-from esker.spark.spelling import spelled_as
+from esker.spark.spelling import spelled_as, spelled_sql
 from esker.spark.types import nullable_type, table_schema
 from esker.spark.wording import in_words_of_spark
 from esker.spark.writer import may_discard
@@ -313,7 +313,8 @@ class DeltaWriter(DataSourceArrowWriter):
             )
         if self._options.save_mode == "error" and not self._overwrite:
             raise AlreadyExistsError(f'a table at {uri} exists already; use mode="append" or mode="overwrite"', uri=uri)
-        columns, there = list(delta.partition_columns), snapshot.partition_columns
+        there = snapshot.partition_columns
+        columns = spelled_as(delta.partition_columns, there)
         if columns and columns != there and not (self._overwrite and self._options.overwrite_schema):
             raise InvalidArgumentError(
                 f"option partitionColumns: expected those of the table, {', '.join(there) or 'none'}, found "
@@ -357,11 +358,15 @@ class DeltaWriter(DataSourceArrowWriter):
             if self._overwrite:
                 advice += ", or overwriteSchema=true"
             check_append(schema, state.schema.to_arrow(), uri, optional=generated, advice=advice)
+        predicate = None
+        if self._overwrite and delta.replace_where:
+            known = schema if target.snapshot is None else TableState.of(target.snapshot).schema.to_arrow()
+            predicate = instants_apart(spelled_sql(delta.replace_where, known.names))
         request = WriteRequest(
             mode="overwrite" if self._overwrite else "append",
             schema_mode=mode,
-            predicate=instants_apart(delta.replace_where) if self._overwrite and delta.replace_where else None,
-            partition_by=list(delta.partition_columns) or None,
+            predicate=predicate,
+            partition_by=spelled_as(delta.partition_columns, schema.names) or None,
             configuration=delta.properties,
             target_file_size=options.max_bytes_per_file,
             session_timezone=options.timezone,

@@ -28,7 +28,16 @@ from esker.spark.cast import cast_batch
 from esker.spark.delta_reader import open_delta, zoned_sql
 from esker.spark.options import ReadOptions, TableAddress
 from esker.spark.session_settings import session_zone
-from esker.spark.streaming.history import Piece, TableHistory, VersionPieces, change_refused, cleaned_up
+from esker.spark.streaming.history import (
+    READ_AGAIN,
+    Piece,
+    TableHistory,
+    VersionPieces,
+    change_refused,
+    check_columns,
+    cleaned_up,
+    may_be_cleaned_up,
+)
 from esker.spark.streaming.options import StreamReadOptions
 from esker.spark.types import exchange_schema
 from esker.spark.zoned_filter import told_zone
@@ -60,6 +69,10 @@ class FileRows(InputPartition):  # type: ignore[misc, unused-ignore]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Its rows."""
+        with may_be_cleaned_up(self.change.version, self.reader.store.uri):
+            yield from self._read()
+
+    def _read(self) -> Iterator[pa.RecordBatch]:
         wanted = exchange_schema(self.schema)
         feed = [CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP] if self.is_feed else []
         there = self.reader.plain_schema()
@@ -84,7 +97,7 @@ class FileRows(InputPartition):  # type: ignore[misc, unused-ignore]
                 batch = batch.append_column(COMMIT_TIMESTAMP, pa.repeat(moment, rows))
             kept = where.keep(batch) if where is not None else batch
             if kept.num_rows:
-                yield cast_batch(kept.select(names), wanted, truncate=self.options.truncate)
+                yield cast_batch(kept.select(names), wanted, truncate=self.options.truncate, advice=READ_AGAIN)
 
 
 @dataclass(frozen=True)
@@ -186,7 +199,14 @@ class DeltaHistory(TableHistory):
 
     def changes(self, first: int, last: int) -> Iterator[VersionPieces]:
         """What the versions `first` to `last` add, or change."""
+        known = self._snapshot.version
         self._snapshot = self._snapshot.refresh(self._store)
+        if self._snapshot.version > known:
+            # Files are read by the columns that the table has now.
+            there = TableScan.schema_of(self._snapshot)
+            feed = {CHANGE_TYPE.name, COMMIT_VERSION.name, COMMIT_TIMESTAMP.name} if self._options.feed else set()
+            wanted = StructType([field for field in self._schema.fields if field.name not in feed])
+            check_columns(self._snapshot.version, self.uri, there, wanted)
         reader = self._reader(self._snapshot)
         if self._options.feed:
             yield from self._fed(reader, first, last)

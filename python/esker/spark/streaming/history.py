@@ -8,20 +8,37 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
+import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import ArrayType, MapType, StructType
 
-from esker.exceptions import InvalidArgumentError, NotFoundError
+from esker.exceptions import InvalidArgumentError, NotFoundError, SchemaMismatchError, UnsupportedError
+from esker.spark.matching import check_read
 
-__all__ = ["START_ANEW", "Piece", "TableHistory", "VersionPieces", "change_refused", "cleaned_up"]
+__all__ = [
+    "READ_AGAIN",
+    "START_ANEW",
+    "Piece",
+    "TableHistory",
+    "VersionPieces",
+    "change_refused",
+    "check_columns",
+    "cleaned_up",
+    "may_be_cleaned_up",
+]
 
 START_ANEW = (
     "start a new query: with another checkpointLocation, and startingVersion=latest for what is new from now on, or no "
     "starting point for all rows"
 )
 """What to do if a stream cannot go on."""
+
+READ_AGAIN = f"start the query again, which reads the columns as they are now, or {START_ANEW}"
+"""What to do if columns of the table are not those any more with which a query was started."""
 
 ChangeKind = Literal["delete", "change"]
 
@@ -115,6 +132,77 @@ def cleaned_up(version: int, uri: str) -> NotFoundError:
         uri=uri,
         version=version,
     )
+
+
+@contextmanager
+def may_be_cleaned_up(version: int, uri: str) -> Iterator[None]:
+    """Files of a version that are gone are those of one that was cleaned up.
+
+    Args:
+        version: The version that is read.
+        uri: The table.
+
+    Raises:
+        NotFoundError: A file is gone.
+
+    Example:
+        >>> from esker.exceptions import NotFoundError
+        >>> from esker.spark.streaming.history import may_be_cleaned_up
+        >>> try:
+        ...     with may_be_cleaned_up(3, "t.lance"):
+        ...         raise NotFoundError("no file f")
+        ... except NotFoundError as error:
+        ...     print(error.message[:33])
+        version 3 of t.lance was cleaned
+    """
+    try:
+        yield
+    except NotFoundError as error:
+        if START_ANEW in error.message:
+            raise
+        raise cleaned_up(version, uri) from error
+
+
+def check_columns(version: int, uri: str, there: pa.Schema, wanted: StructType) -> None:
+    """Checks that a version that was committed under a running query still has the columns that the query reads.
+
+    Args:
+        version: The version.
+        uri: The table.
+        there: The version's columns.
+        wanted: Columns of the table that the query reads, as it was started.
+
+    Raises:
+        SchemaMismatchError: A column was dropped or renamed, or has a type of another kind.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from pyspark.sql.types import LongType, StructType
+        >>> from esker.spark.streaming.history import check_columns
+        >>> check_columns(3, "t.lance", pa.schema({"id": pa.int32()}), StructType().add("id", LongType()))
+    """
+    missing = [name for name in wanted.names if name not in there.names]
+    if missing:
+        raise SchemaMismatchError(
+            f"version {version} of {uri} has no column {missing[0]!r} any more, with which the query was started; "
+            f"{READ_AGAIN}",
+            column=missing[0],
+        )
+    for field in wanted.fields:
+        found = there.field(field.name).type
+        if pa.types.is_nested(found) and isinstance(field.dataType, (ArrayType, MapType, StructType)):
+            # Fields may have been added within; of what does not fit the cast tells.
+            continue
+        try:
+            check_read(there, StructType([field]))
+        except (SchemaMismatchError, UnsupportedError):
+            raise SchemaMismatchError(
+                f"column {field.name!r} of {uri} has the type {found} in version {version}, expected "
+                f"{field.dataType.simpleString()}, as the query was started; {READ_AGAIN}",
+                column=field.name,
+                expected=field.dataType.simpleString(),
+                found=str(found),
+            ) from None
 
 
 def change_refused(version: int, uri: str, operation: str, kind: ChangeKind) -> InvalidArgumentError:

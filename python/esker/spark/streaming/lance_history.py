@@ -152,6 +152,7 @@ class LanceHistory(TableHistory):
         """What the versions `first` to `last` add, or change."""
         for version in range(first, last + 1):
             manifest = self._manifest(version)
+            self._reading.check(manifest)
             if self._options.feed:
                 yield VersionPieces(version, self._fed(manifest), False)
             else:

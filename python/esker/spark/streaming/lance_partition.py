@@ -17,9 +17,11 @@ from pyspark.sql.types import StructType
 
 from esker._native import scan as native
 from esker._native.expr import Expression
+from esker._native.table import Manifest
 from esker.arrow.batches import read
+from esker.arrow.json_columns import shown_schema
 from esker.delta.read.change_feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
-from esker.exceptions import NotFoundError, SchemaMismatchError
+from esker.exceptions import NotFoundError
 from esker.lance.scan.options import ScanOptions
 from esker.lance.scan.scan import Scan
 from esker.lance.scan.take import take_row_ids
@@ -28,7 +30,7 @@ from esker.lance.version import TableVersion
 from esker.spark.cast import cast_batch
 from esker.spark.options import ReadOptions, TableAddress
 from esker.spark.session_settings import session_zone
-from esker.spark.streaming.history import START_ANEW, cleaned_up
+from esker.spark.streaming.history import READ_AGAIN, check_columns, cleaned_up, may_be_cleaned_up
 from esker.spark.types import exchange_schema
 from esker.spark.zoned_filter import instants_apart, told_zone, zoned_predicate
 
@@ -84,20 +86,19 @@ class Reading:
             raise cleaned_up(version, self.address.uri) from None
 
     def present(self, table: TableVersion) -> list[str]:
-        """The columns that a version has: an older one may lack some, which are null there.
+        """The columns that a version has: an older one may lack some, which are null there."""
+        there = {*table.schema.names, *SYSTEM_COLUMNS}
+        return [name for name in self.names if name in there]
+
+    def check(self, manifest: Manifest) -> None:
+        """Checks that a version has the columns of the stream; an older one may lack some.
 
         Raises:
-            SchemaMismatchError: A column was dropped or renamed since the stream was started.
+            SchemaMismatchError: A column was dropped or renamed since the stream was started, or has another type.
         """
-        there = {*table.schema.names, *SYSTEM_COLUMNS}
-        missing = [name for name in self.names if name not in there]
-        if missing and table.number > self.known:
-            raise SchemaMismatchError(
-                f"version {table.number} of {self.address.uri} has no column {missing[0]!r} any more: expected the "
-                f"columns of version {self.known}, with which the stream was started; {START_ANEW}",
-                column=missing[0],
-            )
-        return [name for name in self.names if name in there]
+        if manifest.version > self.known:
+            wanted = StructType([self.schema[name] for name in self.names if name not in SYSTEM_COLUMNS])
+            check_columns(manifest.version, self.address.uri, shown_schema(pa.schema(manifest.schema)), wanted)
 
     def zone(self, schema: pa.Schema) -> str | None:
         """The zone of times without one in the filter."""
@@ -116,7 +117,7 @@ class Reading:
         for field in wanted:
             if field.name not in batch.schema.names:
                 batch = batch.append_column(field, pa.nulls(rows, field.type))
-        return cast_batch(batch, wanted, truncate=self.options.truncate)
+        return cast_batch(batch, wanted, truncate=self.options.truncate, advice=READ_AGAIN)
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,10 @@ class FragmentRows(InputPartition):  # type: ignore[misc, unused-ignore]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Its live rows."""
+        with may_be_cleaned_up(self.version, self.reading.address.uri):
+            yield from self._read()
+
+    def _read(self) -> Iterator[pa.RecordBatch]:
         reading = self.reading
         table = reading.open(self.version)
         version, time_ns = self.version, reading.time_ns
@@ -148,6 +153,7 @@ class FragmentRows(InputPartition):  # type: ignore[misc, unused-ignore]
             batch_size=self.batch_rows,
             fragment_ids=(self.fragment_id,),
             row_range=(self.start, self.end),
+            json_text=True,
         )
         for batch in Scan(table, options).to_batches():
             if batch.num_rows:
@@ -167,6 +173,10 @@ class ChangedRows(InputPartition):  # type: ignore[misc, unused-ignore]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """These rows: as they were before, if they were deleted or are the old state of an update."""
+        with may_be_cleaned_up(self.version, self.reading.address.uri):
+            yield from self._read()
+
+    def _read(self) -> Iterator[pa.RecordBatch]:
         after = self.reading.open(self.version)
         time_ns = after.manifest.timestamp_ns
         found = self._present(after) if self.change in ("insert", "update_postimage") else self._past(after)
@@ -187,6 +197,7 @@ class ChangedRows(InputPartition):  # type: ignore[misc, unused-ignore]
                 columns=columns,
                 filter=zoned_predicate(sql, schema, zone),
                 fragment_ids=None if self.fragment_id is None else (self.fragment_id,),
+                json_text=True,
             ),
         )
 
