@@ -120,7 +120,7 @@ def test_files_that_another_driver_still_waits_to_commit_are_kept(uri: str, monk
         if slept or not isinstance(change, LanceCommit) or change.operation != "Rewrite":
             return puts(self, version, *args, **kwargs)
         slept.append(version)
-        compacted = esker.dataset(uri).optimize.compact_files(excluded_fragment_ids=[2, 3], **OPTIONS)
+        compacted = esker.dataset(uri).optimize.compact_files(target_rows_per_fragment=20, excluded_fragment_ids=[2, 3])
         assert compacted.fragments_removed == 2
         with pytest.raises(CommitConflictError):
             Compaction.commit(esker.dataset(uri), [first])
