@@ -4,8 +4,10 @@ and random histories in which stores fail, others write, and clean-ups run in be
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import random
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ import esker
 from esker._native.fault import FaultStore
 from esker._native.store import Store
 from esker.exceptions import CommitConflictError, EskerError, InvalidArgumentError
+from esker.lance.commit import LanceCommit
 from esker.lance.history import versions as history
 from esker.lance.log import LanceLog
 from esker.optimize import Compaction, CompactionPlan, CompactionTask, RewriteResult
@@ -102,6 +105,42 @@ def test_two_results_for_one_fragment_are_refused_and_one_handed_in_twice_is_one
     assert esker.dataset(uri).version == version
     twice = [*results, *(RewriteResult.from_json(one.json()) for one in results)]
     assert Compaction.commit(esker.dataset(uri), twice).fragments_removed == 4
+
+
+def test_files_that_another_driver_still_waits_to_commit_are_kept(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two drivers have one result. The first sleeps in its put, and the second is refused; a clean-up frees the number
+    of that put, the first one wakes, and pylance restores what it left there."""
+    _table(uri)
+    first, _ = _executed(uri)
+    puts = LanceLog.put
+    slept: list[int] = []
+
+    def put(self: LanceLog, version: int, *args: Any, **kwargs: Any) -> bool:
+        change = kwargs.get("change")
+        if slept or not isinstance(change, LanceCommit) or change.operation != "Rewrite":
+            return puts(self, version, *args, **kwargs)
+        slept.append(version)
+        compacted = esker.dataset(uri).optimize.compact_files(target_rows_per_fragment=20, excluded_fragment_ids=[2, 3])
+        assert compacted.fragments_removed == 2
+        with pytest.raises(CommitConflictError):
+            Compaction.commit(esker.dataset(uri), [first])
+        esker.write_dataset(_rows(40, 1), uri, mode="append")
+        long_ago = time.time() - 2 * 86_400
+        for path in Path(uri, "_transactions").iterdir():
+            os.utime(path, (long_ago, long_ago))
+        esker.dataset(uri).cleanup_old_versions(retain_versions=1)
+        landed = puts(self, version, *args, **kwargs)
+        assert landed
+        lance.dataset(uri, version=version).restore()
+        return landed
+
+    monkeypatch.setattr(LanceLog, "put", put)
+    with pytest.raises(CommitConflictError):
+        Compaction.commit(esker.dataset(uri), [first])
+    assert slept
+    assert slept[0] not in [one["version"] for one in esker.dataset(uri).versions()]
+    # The restored version is whole: the rows of before the append.
+    assert [row["id"] for row in _contents(uri)] == list(range(40))
 
 
 DAMAGE: dict[str, Callable[[dict[str, Any]], Any]] = {

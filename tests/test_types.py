@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import esker
-from esker.exceptions import UnsupportedError
+from esker.exceptions import SchemaMismatchError, UnsupportedError
 from tests.samples import same
 
 _PAIR = pa.struct([("a", pa.int32()), ("b", pa.float64())])
@@ -100,7 +100,6 @@ REFUSED = {
     "vector of text": (pa.array([["a", "b"]], pa.list_(pa.string(), 2)), "fixed"),
     "vector of structs": (pa.array([[{"x": 1}]], pa.list_(pa.struct([("x", pa.int8())]), 1)), "fixed"),
     "vector of lists": (pa.array([[[1]]], pa.list_(pa.list_(pa.int8()), 1)), "fixed"),
-    "vector of width 0": (pa.array([[], []], pa.list_(pa.int32(), 0)), "fixed"),
     "interval": (pa.array([(1, 2, 3)], pa.month_day_nano_interval()), "(?i)interval"),
     "run ends": (pa.RunEndEncodedArray.from_arrays([2, 4], [1, 2]), "(?i)run"),
     "decimal32": (pa.array([1], pa.decimal32(5, 2)), "(?i)decimal32"),
@@ -149,6 +148,19 @@ def test_what_cannot_be_held_is_refused_with_column_and_version(name: str, versi
     assert "'c" in str(caught.value)
     assert not Path(uri, "_versions").exists()
     assert not list(Path(uri).glob("data/*")), "nothing half-written stays"
+
+
+@pytest.mark.parametrize("version", [*VERSIONS, "0.1"])
+def test_vectors_of_no_values_are_refused_wherever_they_are(version: str, uri: str) -> None:
+    vectors = pa.array([[], []], pa.list_(pa.int32(), 0))
+    for array in (vectors, pa.StructArray.from_arrays([vectors], ["v"])):
+        for library in (esker, lance):
+            with pytest.raises(OSError, match="dimension must be a positive integer"):
+                library.write_dataset(_field(array), uri, data_storage_version=version)
+    assert not Path(uri).exists()
+    table = esker.write_dataset(pa.table({"a": [1, 2]}), uri, data_storage_version=version)
+    with pytest.raises(SchemaMismatchError, match="'v'"):
+        table.add_columns(pa.table({"v": vectors}))
 
 
 def test_dictionaries_that_differ_between_batches_are_written(uri: str) -> None:

@@ -6,7 +6,8 @@ By hand, with a checkout of github.com/lance-format/lance:
 
 `--peer` runs them with the real pylance, for comparison. Without names of files among the arguments, those of `FILES`
 run: datasets, fragments, files, schema evolution, optimisation and what else is not about vectors. Names are relative
-to `python/python/tests`. Only names of modules are put in place, never a behaviour: what esker has not, fails.
+to `python/python/tests`. Only names of modules are put in place, never a behaviour: what esker has not, fails. Stores
+in memory are emptied before each test, since they last as long as the process, and pylance's as long as a handle.
 What is written: a line for each outcome, and at the end the numbers and, of failures, how many have the same last line.
 """
 
@@ -105,8 +106,15 @@ def _install() -> None:
             optional[name] = importlib.import_module(name)
         except ImportError:
             optional[name] = None
-    for name in ("TORCH", "HUGGING_FACE", "POLARS"):
-        optional[f"_{name}_AVAILABLE"] = False
+    for name in ("TORCH", "HUGGING_FACE", "POLARS", "PANDAS"):
+        optional[f"_{name}_AVAILABLE"] = name == "PANDAS"
+
+
+def pytest_runtest_setup() -> None:
+    """Empties the stores in memory that tests name."""
+    if os.environ.get(TESTED) == "esker":
+        store = importlib.import_module("esker._native.store").Store("memory://test")
+        store.delete_all(store.list_paths(""))
 
 
 _LAST: collections.Counter[str] = collections.Counter()

@@ -162,8 +162,12 @@ class Store:
     def head(self, path: str) -> ObjectMeta:
         """Size and time of an object. Raises `NotFoundError`."""
 
-    def put(self, path: str, data: bytes) -> None:
-        """Writes an object, replacing what was there."""
+    def put(self, path: str, data: bytes, *, synced: bool = True) -> None:
+        """Writes an object, replacing what was there.
+
+        Without `synced`, a power cut may lose it or a part of it, also in a durable store: for what only other writers of
+        the moment look at.
+        """
 
     def writer(self, path: str) -> ObjectWriter:
         """Opens a new object for writing piece by piece: in parts, where the store takes them."""

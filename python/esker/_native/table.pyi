@@ -578,6 +578,10 @@ class Transaction:
         """The bytes of its transaction file."""
 
     @property
+    def is_inline(self) -> bool:
+        """Whether the manifest that it makes holds it as well as its file: it does if it is small."""
+
+    @property
     def read_version(self) -> int:
         """The version that it was made from; 0 for a table that did not exist."""
 

@@ -10,6 +10,8 @@ from typing import IO, Any, cast
 
 import pyarrow as pa
 
+from ..exceptions import SchemaMismatchError
+
 BLOB_KEY = b"lance-encoding:blob"
 """Metadata key that makes a large_binary field a blob column, whatever its value."""
 BLOB_EXTENSION = "lance.blob.v2"
@@ -205,7 +207,32 @@ def _check_threshold(name: str, value: int, *, least: int) -> None:
     if value < least:
         raise ValueError(f"{name} must be {'non-negative' if least == 0 else 'positive'}")
     if value > _LARGEST_THRESHOLD:
-        raise OverflowError(f"{name} must fit in 64 bits")
+        raise OverflowError(f"{name} must fit in a Rust usize, of 64 bits")
+
+
+def check_thresholds(found: pa.Schema, table: pa.Schema) -> None:
+    """Checks that rows to append say nothing else than the table of where their blobs are to lie.
+
+    Raises:
+        SchemaMismatchError: They do.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.arrow.blobs import blob_field, check_thresholds
+        >>> table = pa.schema([blob_field("photo", inline_size_threshold=9)])
+        >>> check_thresholds(pa.schema([blob_field("photo")]), table)
+    """
+    for field in found:
+        index = table.get_field_index(field.name)
+        stored = dict((table.field(index).metadata or {}) if index >= 0 else {})
+        for key in _THRESHOLD_KEYS.values():
+            given = (field.metadata or {}).get(key)
+            if given is not None and index >= 0 and given != stored.get(key):
+                raise SchemaMismatchError(
+                    f"Cannot append data with blob threshold metadata {key.decode()}={given.decode()} to column "
+                    f"{field.name!r}, which the table has with {stored.get(key, b'none').decode()}; leave it out",
+                    column=field.name,
+                )
 
 
 class BlobIterator:

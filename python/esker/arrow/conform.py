@@ -32,8 +32,9 @@ def conform(source: BatchSource, target: pa.Schema) -> BatchSource:
     """
     found = source.schema
     _require_same_columns(list(target), list(found), "")
-    target = pa.schema([field for field in target if field.name in found.names], metadata=target.metadata)
-    if found.names == target.names and all(found.field(f.name).type == f.type for f in target):
+    names = set(found.names)
+    target = pa.schema([field for field in target if field.name in names], metadata=target.metadata)
+    if found.names == target.names and found.types == target.types:
         return source
     return source.map(target, lambda batch: _fit(batch, target))
 

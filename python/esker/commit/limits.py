@@ -15,6 +15,10 @@ RETRY_TIMEOUT = timedelta(seconds=30)
 """The time after which a change of rows is not computed again, as in pylance."""
 
 
+class CommitTimeoutError(InvalidArgumentError, OSError):
+    """A timeout that leaves no time: pylance refuses it by an `OSError`."""
+
+
 def commit_limits(max_retries: int, timeout: timedelta | None, backoff: Backoff | None = None) -> CommitLimits:
     """The limits of a commit.
 
@@ -35,7 +39,7 @@ def commit_limits(max_retries: int, timeout: timedelta | None, backoff: Backoff 
     if max_retries < 0:
         raise InvalidArgumentError(f"expected max_retries >= 0, found {max_retries}")
     if timeout is not None and timeout <= timedelta(0):
-        raise InvalidArgumentError(f"expected a positive commit_timeout, found {timeout}")
+        raise CommitTimeoutError(f"expected a positive, non-zero commit_timeout, found {timeout}")
     seconds = None if timeout is None else timeout.total_seconds()
     return CommitLimits(max_retries=max_retries, timeout_s=seconds, backoff=backoff or Backoff())
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._native import blob as native
 from ..exceptions import InvalidArgumentError
-from ..lance.blob.file import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
+from ..lance.blob.file import DEFAULT_BLOB_BUFFER_SIZE, BlobFile, check_ends
 from ..lance.blob.take import Selector, blob_files, selected
 from ..lance.handle import DatasetHandle
 
@@ -80,7 +80,7 @@ class BlobsApi(DatasetHandle):
         Example:
             `{address: len(blob) for address, blob in dataset.read_blobs("photo", indices=range(10))}`
         """
-        del io_buffer_size, preserve_order
+        _check_buffer(io_buffer_size)
         selector, rows = _selection(ids, addresses, indices)
         numbers = selected(self._table, selector, rows)
         return native.read_blobs(self._table.store, self._table.manifest, blob_column, numbers, selector=selector)
@@ -113,14 +113,20 @@ class BlobsApi(DatasetHandle):
         Example:
             `dataset.read_blob_ranges("photo", [(7, 0, 16), (7, 4096, 16)], selector="indices")`
         """
-        del io_buffer_size, preserve_order
+        _check_buffer(io_buffer_size)
         rows = selected(self._table, selector, [row for row, _, _ in requests])
         ranges = [(offset, length) for _, offset, length in requests]
         if any(offset < 0 or length < 0 for offset, length in ranges):
             raise InvalidArgumentError("expected ranges with an offset and a length of 0 or more")
+        check_ends(ranges)
         return native.read_blob_ranges(
             self._table.store, self._table.manifest, blob_column, rows, ranges, selector=selector
         )
+
+
+def _check_buffer(io_buffer_size: int | None) -> None:
+    if io_buffer_size is not None and io_buffer_size <= 0:
+        raise InvalidArgumentError(f"io_buffer_size must be greater than 0, found {io_buffer_size}")
 
 
 def _selection(ids: Any, addresses: Any, indices: Any) -> tuple[Selector, Any]:

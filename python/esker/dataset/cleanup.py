@@ -121,7 +121,7 @@ class CleanupApi(DatasetHandle):
             ['data', 'manifest', 'transaction']
         """
         if max_files is not None and max_files <= 0:
-            raise InvalidArgumentError(f"expected max_files > 0, found {max_files}")
+            raise InvalidArgumentError(f"expected a positive number: max_files must be positive, found {max_files}")
         policy = CleanupPolicy(
             older_than=older_than,
             retain_versions=retain_versions,

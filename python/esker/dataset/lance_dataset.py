@@ -36,6 +36,7 @@ from ..lance.write.table import write_given
 from ..missing import refuse_options
 from ..progress import Progress
 from ..scanner import LanceScanner, ScannerBuilder
+from ..scanner.blob_frame import parted
 from ..schema import LanceSchema
 from ..store.base_stores import BaseStores
 from ..store.pickling import pickled_options
@@ -208,6 +209,11 @@ class LanceDataset(
         return self.scanner().to_reader().__arrow_c_stream__(requested_schema)
 
     @property
+    def _storage_options(self) -> dict[str, str] | None:
+        # Its own name for them, which code beside it reads.
+        return self._table.storage_options
+
+    @property
     def _ds(self) -> LanceDataset:
         # Tools built on pylance look here for its Rust object; this class has the methods that the two share.
         return self
@@ -342,9 +348,9 @@ class LanceDataset(
         return self.scanner(*args, **options).to_batches()
 
     def to_pandas(self, *args: Any, **options: Any) -> pd.DataFrame:
-        """The rows as a pandas data frame. Arguments are those of `scanner`, and `blob_mode` of its `to_pandas`."""
-        blob_mode = options.pop("blob_mode", "lazy")
-        return self.scanner(*args, **options).to_pandas(blob_mode=blob_mode)
+        """The rows as a pandas data frame. Arguments are those of `scanner` and of its `to_pandas`."""
+        options, shown = parted(options)
+        return self.scanner(*args, **options).to_pandas(**shown)
 
     def head(self, num_rows: int, **options: Any) -> pa.Table:
         """The first `num_rows` rows. `options` are those of `scanner`."""

@@ -168,12 +168,14 @@ class MergeInsertBuilder:
         Args:
             bases: Their names or paths.
         """
-        self._spec.target_bases = target_ids(base_paths_of(self._dataset._table.manifest), bases, None)
+        table = self._dataset._table
+        self._spec.target_bases = target_ids(base_paths_of(table.manifest), bases, None, root=table.log.uri)
         return self
 
     def target_all_bases(self, include_primary: bool = True) -> MergeInsertBuilder:
         """New files are written to all base paths of the table in turn, and to its own root if `include_primary`."""
-        targets = target_ids(base_paths_of(self._dataset._table.manifest), None, True)
+        table = self._dataset._table
+        targets = target_ids(base_paths_of(table.manifest), None, True, root=table.log.uri)
         self._spec.target_bases = [id_ for id_ in targets if include_primary or id_ is not None]
         return self
 

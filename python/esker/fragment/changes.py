@@ -69,8 +69,13 @@ class FragmentChangesApi(FragmentHandle):
             2
         """
         numbers = [int(offset) for offset in offsets]
-        if any(not 0 <= number < 1 << _OFFSET_BITS for number in numbers):
-            raise InvalidArgumentError(f"expected row offsets from 0 to 2^32 - 1, found {min(numbers)}..{max(numbers)}")
+        # Old writers did not note the number.
+        rows = self._fragment.physical_rows or 1 << _OFFSET_BITS
+        wrong = [number for number in numbers if not 0 <= number < rows]
+        if wrong:
+            raise InvalidArgumentError(
+                f"row offset {wrong[0]} is out of range, expected 0 to {rows - 1} in fragment {self._fragment.id}"
+            )
         first = self._fragment.id << _OFFSET_BITS
         return self._without([pa.array([first | number for number in numbers], pa.uint64())])
 

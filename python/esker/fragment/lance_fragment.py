@@ -22,6 +22,7 @@ from ..lance.validation import validate_fragment
 from ..missing import missing_property
 from ..progress import Watcher
 from ..scanner import LanceScanner, ScannerBuilder
+from ..scanner.blob_frame import parted
 from ..scanner.lance_scanner import ScannedDataset, pinned
 from .changes import FragmentChangesApi
 from .session import FragmentSession
@@ -133,7 +134,7 @@ class LanceFragment(FragmentChangesApi):
         fragments: list[FragmentMetadata] = write_fragments(
             data, dataset_uri, schema, mode=mode, progress=progress, **options
         )
-        if not fragments:
+        if not fragments or not fragments[0].files[0].fields:
             raise SchemaMismatchError(
                 "expected data with columns and rows for a fragment, found none; nothing was written"
             )
@@ -232,8 +233,9 @@ class LanceFragment(FragmentChangesApi):
         return self.scanner(**options).to_batches()
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """The rows as a pandas data frame. `options` are those of `LanceDataset.scanner`."""
-        return self.scanner(**options).to_pandas()
+        """The rows as a pandas data frame. `options` are those of `LanceDataset.scanner` and of its `to_pandas`."""
+        options, shown = parted(options)
+        return self.scanner(**options).to_pandas(**shown)
 
     def head(self, num_rows: int, **options: Any) -> pa.Table:
         """The first `num_rows` rows."""

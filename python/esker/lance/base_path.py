@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from .._native.table import Manifest
 from ..exceptions import InvalidArgumentError
 from ..store.base_stores import BasePathParts
+from ..store.stores import absolute
 
 
 @dataclass(frozen=True)
@@ -60,14 +61,15 @@ def numbered(bases: Sequence[DatasetBasePath] | None) -> list[DatasetBasePath]:
 
 
 def target_ids(
-    bases: Sequence[DatasetBasePath], target_bases: Sequence[str] | None, target_all_bases: bool | None
+    bases: Sequence[DatasetBasePath], target_bases: Sequence[str] | None, target_all_bases: bool | None, *, root: str
 ) -> list[int | None]:
     """The ids of the base paths that new files are written to in turn; None is the table's own root.
 
     Args:
         bases: The base paths of the table.
-        target_bases: Names or paths of those to write to.
+        target_bases: Names or paths of those to write to; the URI of the table means its own root.
         target_all_bases: Whether to write to all of them and to the table's own root.
+        root: The table's URI.
 
     Raises:
         InvalidArgumentError: Both arguments are given, or the table has no such base path.
@@ -79,11 +81,13 @@ def target_ids(
     found: list[int | None] = []
     for wanted in target_bases or ():
         ids = [base.id for base in bases if wanted == base.name] or [base.id for base in bases if wanted == base.path]
+        if not ids and absolute(wanted) == absolute(root):
+            ids = [None]
         if not ids:
             known = ", ".join(repr(base.name or base.path) for base in bases) or "none"
             raise InvalidArgumentError(
-                f"base path {wanted!r} not found, expected target_bases that the table has ({known}); "
-                "add it by add_bases"
+                f"base path {wanted!r} not found in available bases, expected target_bases that the table has "
+                f"({known}); add it by add_bases"
             )
         found.append(ids[0])
     return found

@@ -17,13 +17,14 @@ from ..exceptions import (
     AlreadyExistsError,
     CommitConflictError,
     CommitStateUnknownError,
+    IOFailedError,
     NotFoundError,
     UnsupportedError,
 )
 from ..storage_version import DEFAULT_STORAGE_VERSION
 from ..store.staging import StagingStore, check_not_moved
 from ..store.stores import is_behind_network
-from .log import TRANSACTIONS, LanceLog, NamingScheme, files_of
+from .log import TRANSACTIONS, LanceLog, NamingScheme, files_of, transaction_file_name, transaction_uuid
 from .stray import check_no_stray
 
 APPLICATION_ID = "esker.application.id"
@@ -498,7 +499,7 @@ class LanceCommit:
         advice = "run it again on the newest version" if retryable else "look at that version before you write again"
         return CommitConflictError(
             f"Commit conflict for version {change.version}: our {ours} of version {self.read_version} of "
-            f"{self.log.uri} conflicts with the {theirs} that another writer committed; "
+            f"{self.log.uri} conflicts with the {theirs} that another writer committed, by which it was preempted; "
             f"nothing of ours is visible, {advice}",
             uri=self.log.uri,
             operation=ours,
@@ -527,6 +528,9 @@ class LanceCommit:
         # Staged before the base version is read: a clean-up that removes it later finds this and keeps its files.
         self._stage()
         self._scheme = self.log.newest().scheme
+        if self._scheme == "V1":
+            advice = "migrate the table with migrate_manifest_paths_v2"
+            raise IOFailedError(f"detached commits cannot be used with v1 manifest paths: {self.uri}; {advice}")
         base = self.log.manifest(self.read_version, self._scheme)
         base.check_writable()
         storage, store = base.storage_version_to_write, self.log.store
@@ -567,7 +571,9 @@ class LanceCommit:
         """Writes the transaction file, once: it must exist before a manifest refers to it."""
         if not self._staged:
             self._staged_at, self._staged_at_wall = time.monotonic(), time.time()
-            self.log.store.put(TRANSACTIONS + transaction_file_name(self.transaction), self.transaction.encode())
+            path = TRANSACTIONS + transaction_file_name(self.transaction)
+            # Where the manifest holds it, nobody needs the file after a power cut: its writer is gone, too.
+            self.log.store.put(path, self.transaction.encode(), synced=not self.transaction.is_inline)
             self._staged = True
 
 
@@ -579,20 +585,3 @@ def is_applied(manifest: Manifest, application: str, number: int) -> bool:
     """
     last = manifest.config.get(APPLICATION_PREFIX + application)
     return last is not None and last.isascii() and last.isdigit() and int(last) >= number
-
-
-def transaction_file_name(transaction: Transaction) -> str:
-    """The name of a transaction's file within `_transactions/`."""
-    return f"{transaction.read_version}-{transaction.uuid}.txn"
-
-
-def transaction_uuid(name: str) -> str | None:
-    """The uuid in the name of a transaction file; None for any other name.
-
-    Example:
-        >>> from esker.lance.commit import transaction_uuid
-        >>> transaction_uuid("3-5e3c-aa.txn")
-        '5e3c-aa'
-    """
-    version, dash, rest = name.partition("-")
-    return rest.removesuffix(".txn") if dash and version.isdigit() and rest.endswith(".txn") else None

@@ -17,7 +17,7 @@ from .row_lineage import CREATED, ROW_IDS, UPDATED, RowDatasetVersionMeta, RowId
 
 
 class FragmentMetadata:
-    """The manifest's entry of a fragment. Small, immutable and picklable: workers send it to the process that commits.
+    """The manifest's entry of a fragment. Small and picklable: workers send it to the process that commits.
 
     Args:
         id: Unique within a table; 0 until a commit assigns it.
@@ -106,6 +106,10 @@ class FragmentMetadata:
         """Where the stable ids of the rows are stored; None in a table without them."""
         return RowIdMeta.of(self._fragment, ROW_IDS)
 
+    @row_id_meta.setter
+    def row_id_meta(self, value: RowIdMeta) -> None:
+        self._fragment = value.put_on(self._fragment, ROW_IDS)
+
     @property
     def created_at_version_meta(self) -> RowDatasetVersionMeta | None:
         """Where the versions that created the rows are stored; None in a table without stable row ids."""
@@ -181,12 +185,12 @@ class FragmentMetadata:
         return hash(self._fragment)
 
     def __repr__(self) -> str:
-        files = ", ".join(
-            f"DataFile(path={file.path!r}, fields={file.fields}, file_major_version={file.file_major_version}, "
-            f"file_minor_version={file.file_minor_version})"
-            for file in self.files
+        return (
+            f"FragmentMetadata(id={self.id}, files={self.files}, physical_rows={self.physical_rows}, "
+            f"deletion_file={self.deletion_file}, row_id_meta={self.row_id_meta}, "
+            f"created_at_version_meta={self.created_at_version_meta}, "
+            f"last_updated_at_version_meta={self.last_updated_at_version_meta}, overlays={self.overlays})"
         )
-        return f"FragmentMetadata(id={self.id}, physical_rows={self.physical_rows}, files=[{files}])"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FragmentMetadata.from_native, (self._fragment,)

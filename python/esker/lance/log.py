@@ -325,14 +325,31 @@ class LanceLog:
             copied = listing.latest
 
     def transaction(self, manifest: Manifest) -> Transaction | None:
-        """The transaction of a version: from its file, else from within the manifest, else None."""
-        name = manifest.transaction_file
-        if name:
-            try:
-                return Transaction.decode(self.store.get(TRANSACTIONS + name))
-            except NotFoundError:
-                pass
-        return manifest.inline_transaction()
+        """The transaction of a version: from within the manifest, else from its file, else None."""
+        inline = manifest.inline_transaction()
+        if inline is not None or not manifest.transaction_file:
+            return inline
+        try:
+            return Transaction.decode(self.store.get(TRANSACTIONS + manifest.transaction_file))
+        except NotFoundError:
+            return None
+
+
+def transaction_file_name(transaction: Transaction) -> str:
+    """The name of a transaction's file within `_transactions/`."""
+    return f"{transaction.read_version}-{transaction.uuid}.txn"
+
+
+def transaction_uuid(name: str) -> str | None:
+    """The uuid in the name of a transaction file; None for any other name.
+
+    Example:
+        >>> from esker.lance.log import transaction_uuid
+        >>> transaction_uuid("3-5e3c-aa.txn")
+        '5e3c-aa'
+    """
+    version, dash, rest = name.partition("-")
+    return rest.removesuffix(".txn") if dash and version.isdigit() and rest.endswith(".txn") else None
 
 
 def files_of(fragments: list[Fragment]) -> set[str]:

@@ -129,8 +129,8 @@ class RowIdSequence:
         row_ids: The ids, each once.
 
     Raises:
-        InvalidArgumentError: An id is given twice.
-        OverflowError: A number is no id: it is negative, or beyond 64 bits.
+        InvalidArgumentError: An id is given twice, or is negative or beyond 64 bits.
+        TypeError: They are no integers, or there is a null among them.
 
     Example:
         >>> from esker.fragment import RowIdSequence
@@ -139,15 +139,10 @@ class RowIdSequence:
     """
 
     def __init__(self, row_ids: Iterable[int] | pa.Array) -> None:
-        if not isinstance(row_ids, pa.Array | pa.ChunkedArray):
-            row_ids = pa.array(list(row_ids), pa.uint64())
-        ids = row_ids.combine_chunks() if isinstance(row_ids, pa.ChunkedArray) else row_ids
-        if ids.null_count:
-            raise TypeError("expected row ids, found a null")
-        self._ids = ids.cast(pa.uint64())
+        self._ids = _array_of_ids(row_ids)
         if len(self._ids.unique()) != len(self._ids):
             raise InvalidArgumentError(
-                f"expected each row id once, found one that appears more than once in {len(self._ids)}"
+                f"Row ids must be unique, found one that appears more than once in {len(self._ids)}"
             )
 
     @staticmethod
@@ -183,7 +178,32 @@ class RowIdSequence:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"RowIdSequence({self._ids.to_pylist()})"
+        shown = str(self._ids[:_SHOWN].to_pylist())
+        if len(self._ids) > _SHOWN:
+            return f"RowIdSequence({shown[:-1]}, ...], len={len(self._ids)})"
+        return f"RowIdSequence({shown})"
 
 
+def _array_of_ids(row_ids: Iterable[int] | pa.Array) -> pa.Array:
+    if isinstance(row_ids, pa.Array | pa.ChunkedArray):
+        ids = row_ids.combine_chunks() if isinstance(row_ids, pa.ChunkedArray) else row_ids
+        if not pa.types.is_integer(ids.type):
+            raise TypeError(f"expected an array of integers as row ids, found {ids.type}")
+        if ids.null_count:
+            raise TypeError("row ids must not be null, found a null; leave it out")
+        try:
+            return ids.cast(pa.uint64())
+        except pa.ArrowInvalid as error:
+            raise InvalidArgumentError(f"expected row ids of type uint64: {error}") from error
+    try:
+        numbers = list(row_ids)
+    except TypeError as error:
+        raise TypeError(f"expected an iterable of integers as row ids, found {row_ids!r}") from error
+    if any(isinstance(number, int) and number < 0 for number in numbers):
+        raise InvalidArgumentError(f"row ids must be non-negative, found {min(numbers)}")
+    return pa.array(numbers, pa.uint64())
+
+
+_SHOWN = 10
+"""How many ids the text of a sequence shows."""
 _EMPTY = native.Fragment(files=[], physical_rows=0)

@@ -20,6 +20,40 @@ BlobMode: TypeAlias = Literal["lazy", "bytes", "descriptions"]
 _BLOB_KEY = b"lance-encoding:blob"
 
 
+_SHOWN = {
+    "blob_mode",
+    "memory_pool",
+    "categories",
+    "strings_to_categorical",
+    "zero_copy_only",
+    "integer_object_nulls",
+    "date_as_object",
+    "timestamp_as_object",
+    "use_threads",
+    "deduplicate_objects",
+    "ignore_metadata",
+    "safe",
+    "split_blocks",
+    "self_destruct",
+    "maps_as_pydicts",
+    "types_mapper",
+    "coerce_temporal_nanoseconds",
+}
+"""Options of `LanceScanner.to_pandas`: its own and those of `pyarrow.Table.to_pandas`."""
+
+
+def parted(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of a scan, and those of the frame that is made of it.
+
+    Example:
+        >>> from esker.scanner.blob_frame import parted
+        >>> parted({"limit": 3, "blob_mode": "bytes"})
+        ({'limit': 3}, {'blob_mode': 'bytes'})
+    """
+    shown = {name: value for name, value in options.items() if name in _SHOWN}
+    return {name: value for name, value in options.items() if name not in shown}, shown
+
+
 def frame_with_blobs(scan: Scan, blob_mode: BlobMode, kwargs: dict[str, Any]) -> pd.DataFrame:
     """The rows of a scan as a data frame.
 

@@ -36,7 +36,7 @@ impl FileReader {
         }
         let size = chunk_rows(projection.bytes_per_row(), options.batch_size);
         let batches_in_chunk = usize::try_from(size / options.batch_size).unwrap_or(usize::MAX).max(1);
-        let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let threads = esker_store::cores();
         let side_by_side = options
             .readahead
             .div_ceil(batches_in_chunk)

@@ -181,7 +181,11 @@ impl PagedWriter {
         };
         let place = |id: i32| assigned.get(&id).and_then(|c| i32::try_from(*c).ok()).unwrap_or(-1);
         let columns = listed(schema).iter().map(|f| (f.id, place(f.id))).collect();
-        let mut out = ContainerWriter::new(store.writer(path).await?, options.version, assigned.len());
+        let to = match options.staging {
+            true => store.staging_writer(path).await?,
+            false => store.writer(path).await?,
+        };
+        let mut out = ContainerWriter::new(to, options.version, assigned.len());
         let in_columns = options.version == FileVersion::V2_0;
         for field in schema.flat_fields().into_iter().filter(|f| in_columns && f.is_blob()) {
             if let Some(column) = assigned.get(&field.id) {

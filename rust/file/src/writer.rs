@@ -30,6 +30,8 @@ pub struct WriteOptions {
     pub threads: usize,
     /// Whether nobody changes the memory of batches before the file is finished. Else all that waits for its page to fill is copied.
     pub memory_is_lent: bool,
+    /// Whether nothing names the file before it is finished, and nobody looks at it if that never happens.
+    pub staging: bool,
     /// How blobs that are given by their URI are stored.
     pub external_blobs: ExternalBlobs,
     /// Rows of a group of a 0.1 file.
@@ -59,8 +61,9 @@ impl Default for WriteOptions {
             goal: Goal::default(),
             page_bytes: 8 * 1024 * 1024,
             memory_limit: 256 * 1024 * 1024,
-            threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
+            threads: esker_store::cores(),
             memory_is_lent: false,
+            staging: false,
             external_blobs: ExternalBlobs::Refuse,
             rows_per_group: 1024,
             allow_null_loss: false,

@@ -29,7 +29,7 @@ pub mod uri;
 pub use copy::copy;
 pub use error::{Result, StoreError};
 pub use mount::Mounts;
-pub use runtime::{block_on, runtime};
+pub use runtime::{block_on, cores, runtime};
 pub use stats::{total_reads, IoStats, StatsCounters};
 pub use store::{FirstPaths, ListedBatches, ObjectMeta, ObjectWriter, PutOutcome, Store, StoreRef, Tail};
 pub use uri::open;

@@ -26,6 +26,7 @@ use crate::store::{ListedBatches, ObjectMeta, ObjectWriter, PutOutcome, Store, T
 
 use durable::Folders;
 use temporary::Temporary;
+use writer::Named;
 
 /// A store over a folder. The first write creates the folder.
 #[derive(Debug)]
@@ -112,6 +113,12 @@ impl Store for LocalStore {
         Temporary::with_bytes(&self.folders, &full, &bytes)?.replace(&full)
     }
 
+    async fn put_unsynced(&self, path: &str, bytes: Bytes) -> Result<()> {
+        let full = self.full(path)?;
+        self.stats.add_write(bytes.len() as u64);
+        Temporary::with_bytes(&self.folders, &full, &bytes)?.replace_unsynced(&full)
+    }
+
     async fn put_if_absent(&self, path: &str, bytes: Bytes) -> Result<PutOutcome> {
         let full = self.full(path)?;
         self.stats.add_write(bytes.len() as u64);
@@ -126,6 +133,22 @@ impl Store for LocalStore {
         Ok(Box::new(writer::LocalWriter::new(
             &self.folders,
             full,
+            Named::Last,
+            Arc::clone(&self.stats),
+        )?))
+    }
+
+    async fn staging_writer(&self, path: &str) -> Result<Box<dyn ObjectWriter>> {
+        let full = self.full(path)?;
+        // What is replaced keeps its bytes until those of the new file are safe.
+        let named = match fs::symlink_metadata(&full) {
+            Ok(_) => Named::Last,
+            Err(_) => Named::BeforeSync,
+        };
+        Ok(Box::new(writer::LocalWriter::new(
+            &self.folders,
+            full,
+            named,
             Arc::clone(&self.stats),
         )?))
     }

@@ -185,6 +185,11 @@ impl Store for Mounts {
         store.put(path, bytes).await
     }
 
+    async fn put_unsynced(&self, path: &str, bytes: Bytes) -> Result<()> {
+        let (store, path) = self.find(path)?;
+        store.put_unsynced(path, bytes).await
+    }
+
     async fn put_if_absent(&self, path: &str, bytes: Bytes) -> Result<PutOutcome> {
         let (store, path) = self.find(path)?;
         store.put_if_absent(path, bytes).await
@@ -193,6 +198,11 @@ impl Store for Mounts {
     async fn writer(&self, path: &str) -> Result<Box<dyn ObjectWriter>> {
         let (store, path) = self.find(path)?;
         store.writer(path).await
+    }
+
+    async fn staging_writer(&self, path: &str) -> Result<Box<dyn ObjectWriter>> {
+        let (store, path) = self.find(path)?;
+        store.staging_writer(path).await
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<ObjectMeta>> {

@@ -48,8 +48,14 @@ pub fn runtime() -> Result<&'static Runtime> {
     }
 }
 
+/// How many threads can run at once. Asked of the system once: it reads a dozen files for the answer.
+pub fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
 fn build() -> Result<Runtime> {
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = cores();
     Builder::new_multi_thread()
         .worker_threads(workers)
         .thread_name("esker")

@@ -101,12 +101,24 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// Writes an object, replacing what was there. Readers see the old bytes or the new, never a part.
     async fn put(&self, path: &str, bytes: Bytes) -> Result<()>;
 
+    /// Like [`Store::put`], for an object that only other writers of the moment look at: a power cut may lose it or a part of it, also in
+    /// a durable store.
+    async fn put_unsynced(&self, path: &str, bytes: Bytes) -> Result<()> {
+        self.put(path, bytes).await
+    }
+
     /// Writes an object only if none of that name exists. Exactly one of many concurrent callers gets [`PutOutcome::Created`].
     /// On success of a durable store the bytes and the name are on stable storage.
     async fn put_if_absent(&self, path: &str, bytes: Bytes) -> Result<PutOutcome>;
 
     /// Opens a new object for writing piece by piece. Nothing is visible under `path` before [`ObjectWriter::finish`].
     async fn writer(&self, path: &str) -> Result<Box<dyn ObjectWriter>>;
+
+    /// The same for an object that nothing names before it is finished, and that is left alone where a power cut comes first: a part of
+    /// it may be under its name then. Saves a sync of a file system.
+    async fn staging_writer(&self, path: &str) -> Result<Box<dyn ObjectWriter>> {
+        self.writer(path).await
+    }
 
     /// All objects whose path starts with `prefix` (a folder, ending in `/`, or empty for all), in byte order of their paths.
     async fn list(&self, prefix: &str) -> Result<Vec<ObjectMeta>>;

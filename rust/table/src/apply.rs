@@ -17,8 +17,8 @@
 //!
 //! In a table with stable row ids, new rows get ids, and changed rows get this version as their last update; see [`crate::row_ids`].
 //!
-//! Always: fragment ids continue from the highest ever given out; tag, auxiliary data and inline transaction are dropped, as they belong to
-//! one version; fields of newer writers stay. A transaction with an application's id and number leaves that number in the config.
+//! Always: fragment ids continue from the highest ever given out; tag and auxiliary data are dropped, as they belong to one version, and the
+//! transaction stands in it where it is small; fields of newer writers stay. A transaction with an application's id and number leaves that number in the config.
 
 mod bases;
 mod columns;

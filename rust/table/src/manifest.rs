@@ -71,7 +71,8 @@ pub struct Manifest {
     pub(crate) fragments: FragmentList,
     /// The encoded IndexSection, carried from version to version.
     pub(crate) index_section: Option<Bytes>,
-    inline_transaction: Option<Bytes>,
+    /// The encoded transaction that made this version.
+    pub(crate) inline_transaction: Option<Bytes>,
     /// The values of dictionary columns of 0.1 files: all bytes before the other sections. They stay at the very start of the file, since
     /// the schema names absolute positions in it. Carried from version to version.
     pub(crate) dictionary_section: Option<Bytes>,

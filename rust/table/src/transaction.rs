@@ -17,6 +17,9 @@ use crate::raw::{walk, RawMessage};
 /// The folder of transactions, relative to the table's root.
 pub const TRANSACTIONS_DIR: &str = "_transactions";
 
+/// Transactions of at most this many bytes stand in the manifest that they made, too: a reader of that version reads them all.
+const INLINE_BYTES: usize = 64 << 10;
+
 /// What an error calls a transaction before its file is known.
 const WHAT: &str = "transaction";
 
@@ -120,6 +123,11 @@ impl Transaction {
     /// The transaction as its file holds it.
     pub fn encode(&self) -> Bytes {
         self.encoded.clone()
+    }
+
+    /// Whether the manifest that it makes holds it as well. Then its file is for those alone who look before that manifest is there.
+    pub fn is_inline(&self) -> bool {
+        self.encoded.len() <= INLINE_BYTES
     }
 
     /// The read version: the version that the change was computed from.

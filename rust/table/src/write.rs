@@ -18,6 +18,9 @@ use crate::zones::{ZoneCollector, ZonesAside};
 /// The least page size in bytes, however low the memory limit is: smaller pages are slow to read.
 const LEAST_PAGE: u64 = 256 * 1024;
 
+/// How many bytes of the name of a data file are written as binary digits.
+const SPREAD_BYTES: usize = 3;
+
 /// The size of a full page. While a page is encoded, it is in memory several times: its values, their levels, its bytes.
 pub(crate) fn page_bytes(memory_limit: u64) -> u64 {
     (memory_limit / 8).clamp(LEAST_PAGE, WriteOptions::default().page_bytes)
@@ -168,7 +171,7 @@ impl Output<'_> {
     }
 
     async fn start_file(&self) -> Result<OpenFile> {
-        let name = format!("{}.lance", Uuid::new_v4().simple());
+        let name = data_file_name();
         let defaults = WriteOptions::default();
         let options = WriteOptions {
             version: self.request.version,
@@ -180,6 +183,7 @@ impl Output<'_> {
             allow_null_loss: self.request.allow_null_loss,
             dictionaries: self.request.dictionaries.clone(),
             memory_is_lent: true,
+            staging: true,
             ..defaults
         };
         let targets = &self.request.target_bases;
@@ -248,6 +252,15 @@ pub(crate) async fn discard(store: &StoreRef, staged: &[StagedFragment]) {
         // An error is on its way; files that cannot be removed become orphans, which clean-up removes.
         let _ = store.delete(path).await;
     }
+}
+
+/// A random name for a data file, as pylance makes them: it starts with 24 bits as digits, which object stores can spread by.
+pub(crate) fn data_file_name() -> String {
+    let id = Uuid::new_v4();
+    let (first, rest) = id.as_bytes().split_at(SPREAD_BYTES);
+    let digits = first.iter().map(|byte| format!("{byte:08b}"));
+    let name: String = digits.chain(rest.iter().map(|byte| format!("{byte:02x}"))).collect();
+    format!("{name}.lance")
 }
 
 /// A data file of which only the location is known yet.

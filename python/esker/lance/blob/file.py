@@ -13,6 +13,21 @@ DEFAULT_BLOB_BUFFER_SIZE = 512 * 1024
 """Bytes to fetch at once when reads are sequential."""
 
 
+def check_ends(ranges: Sequence[tuple[int, int]]) -> None:
+    """Checks that the ends of ranges are numbers of 64 bits.
+
+    Raises:
+        InvalidArgumentError: One is not.
+
+    Example:
+        >>> from esker.lance.blob.file import check_ends
+        >>> check_ends([(0, 16)])
+    """
+    for offset, length in ranges:
+        if offset + length >= 1 << 64:
+            raise InvalidArgumentError(f"offset + length overflowed 64 bits in the range of {length} bytes at {offset}")
+
+
 class BlobFile(io.BufferedIOBase):
     """A blob as a file object. Nothing is fetched before it is read. Made by `LanceDataset.take_blobs`.
 
@@ -112,10 +127,12 @@ class BlobFile(io.BufferedIOBase):
             InvalidArgumentError: A range is not within the blob.
         """
         self._check_open("read")
+        check_ends(ranges)
         for offset, length in ranges:
             if offset < 0 or length < 0 or offset + length > self.inner.size:
                 raise InvalidArgumentError(
-                    f"expected ranges within the blob's {self.inner.size} bytes, found {length} bytes at {offset}"
+                    f"expected ranges within the blob's {self.inner.size} bytes, found one that exceeds blob size: "
+                    f"{length} bytes at {offset}"
                 )
         return self.inner.read_ranges(list(ranges))
 

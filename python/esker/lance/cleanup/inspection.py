@@ -19,8 +19,8 @@ from ..._native.store import ObjectMeta, Store
 from ..._native.table import Manifest, Transaction
 from ...commit.orphans import is_acknowledged
 from ...exceptions import CorruptFileError, IOFailedError, NotFoundError
-from ..commit import DETACHED, transaction_uuid
-from ..log import TRANSACTIONS, VERSIONS, LanceLog, VersionListing
+from ..commit import DETACHED
+from ..log import TRANSACTIONS, VERSIONS, LanceLog, VersionListing, transaction_uuid
 from .explanation import CleanupCandidateFile
 from .policy import UNDER_WAY_AGE, UNVERIFIED_AGE, CleanupPolicy
 from .refs import Refs, branch_manifests, read_refs

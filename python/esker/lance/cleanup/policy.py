@@ -19,6 +19,10 @@ UNDER_WAY_AGE = timedelta(hours=1)
 their transaction again after a third of that."""
 
 
+class CleanupOptionError(InvalidArgumentError, OSError):
+    """A number that is not positive: pylance refuses it by an `OSError`."""
+
+
 @dataclass(frozen=True)
 class CleanupPolicy:
     """Which versions are removed: those that meet all conditions. And how fast.
@@ -56,7 +60,7 @@ class CleanupPolicy:
             ("delete_concurrency", self.concurrency),
         ):
             if value is not None and value <= 0:
-                raise InvalidArgumentError(f"expected {name} > 0, found {value}")
+                raise CleanupOptionError(f"expected a positive number: {name} must be greater than 0, got {value}")
         if self.versions is not None and not self.versions:
             raise InvalidArgumentError("expected at least one version in versions, found none")
         if self.older_than is None and self.retain_versions is None and self.versions is None:

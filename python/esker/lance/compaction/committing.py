@@ -29,7 +29,7 @@ from ..operation import LanceOperation
 from ..stray import is_in_history
 from ..version import TableVersion
 from .results import CompactionMetrics, LostGroup, RewriteResult
-from .unnamed import is_unnamed
+from .unnamed import is_unnamed, written
 from .vetting import StagedFilesGone, check_staged, vetted
 
 LIMITS = CommitLimits(max_retries=200, max_reruns=0)
@@ -153,6 +153,8 @@ class _Groups:
         self._results = results
         self._was_shown = False
         """Whether a commit of theirs was visible and was taken away again (`StagedFiles.was_shown`)."""
+        self._own: set[str] = set()
+        """The uuids of their transactions."""
 
     def check(self, table: TableVersion) -> None:
         """Checks the results where others may have handed them in.
@@ -168,14 +170,14 @@ class _Groups:
     def commit(self, table: TableVersion) -> tuple[TableVersion, CompactionMetrics]:
         """Commits the groups together, but for those that are lost."""
         error: CommitConflictError | None = None
-        written: set[str] = set()
+        done: set[str] = set()
         gone: set[int] = set()
         metrics = CompactionMetrics()
         results = self._results
-        while results and error is None and not written and not gone:
+        while results and error is None and not done and not gone:
             try:
                 table, transaction = self._commit(table, results)
-                written, gone = _writes(transaction), _replaces(transaction)
+                done, gone = written(transaction), _replaces(transaction)
             except StagedFilesGone as conflict:
                 # The others are whole.
                 lost = [result for result in results if not result.places.isdisjoint(conflict.paths)]
@@ -185,7 +187,7 @@ class _Groups:
                 error = conflict
         for result in results:
             ids = _ids(result)
-            if (result.files & written) or (not result.files and gone.issuperset(ids)):
+            if (result.files & done) or (not result.files and gone.issuperset(ids)):
                 metrics += result.metrics
             elif self._is_committed(result, error):
                 # An earlier commit of the same result, whose reply got lost, or somebody else's.
@@ -212,6 +214,7 @@ class _Groups:
                 # Its own id, and so its own file: the same results may be committed again, with other ids and other
                 # groups, and the transaction of a version that landed earlier stays as it is.
                 transaction = native.Transaction(base.version, _operation(results, numbered))
+                self._own.add(transaction.uuid)
                 current = RewriteCommit(
                     log, transaction, lock=table.commit_lock, base=base, reconcile=DeletionMerge(log, base)
                 )
@@ -273,7 +276,7 @@ class _Groups:
     def _is_unnamed(self, table: TableVersion, result: RewriteResult) -> bool:
         # In doubt a clean-up looks.
         with suppress(OSError):
-            return is_unnamed(table, self._log, result)
+            return is_unnamed(table, self._log, result, self._own)
         return False
 
     def _discard(self, results: Sequence[RewriteResult]) -> None:
@@ -320,13 +323,8 @@ def _was_committed(log: LanceLog, result: RewriteResult) -> bool:
 def _made(transaction: native.Transaction, result: RewriteResult) -> bool:
     """Whether a Rewrite committed a result."""
     if result.files:
-        return not result.files.isdisjoint(_writes(transaction))
+        return not result.files.isdisjoint(written(transaction))
     return _replaces(transaction).issuperset(_ids(result))
-
-
-def _writes(transaction: native.Transaction) -> set[str]:
-    groups = transaction.decoded().fields()["groups"]
-    return {file.location for _, new in groups for fragment in new for file in fragment.files}
 
 
 def _replaces(transaction: native.Transaction) -> set[int]:

@@ -24,8 +24,7 @@ from ...commit.orphans import acknowledge
 from ...exceptions import InvalidArgumentError, NotFoundError, RefConflictError, UnsupportedError
 from ...store.staging import StagingStore
 from ...store.stores import is_in_repository
-from ..commit import transaction_file_name
-from ..log import LATEST_COPY, TRANSACTIONS, VERSIONS, LanceLog, is_detached
+from ..log import LATEST_COPY, TRANSACTIONS, VERSIONS, LanceLog, is_detached, transaction_file_name
 from ..version import TableVersion
 from .branches import read_branch
 from .contents import BranchContents

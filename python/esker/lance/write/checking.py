@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from ...arrow.batch_source import BatchSource
 from ...arrow.json_columns import has_json_text
-from ...exceptions import InvalidArgumentError, UnsupportedError
+from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
 
 
 def checked(source: BatchSource) -> BatchSource:
@@ -20,12 +20,27 @@ def check_input_schema(schema: pa.Schema) -> None:
 
     Raises:
         InvalidArgumentError: Metadata are not UTF-8, or a name has a NUL.
+        SchemaMismatchError: A vector has no values.
         UnsupportedError: A column has an extension type that Lance stores in a form of its own.
     """
     _check_metadata(schema)
     _check_extensions(schema)
     for field in schema:
         _check_name(field)
+        _check_dimensions(field, field.name)
+
+
+def _check_dimensions(field: pa.Field, path: str) -> None:
+    """Refuses vectors of no values: a file could not tell how many of them there are."""
+    if pa.types.is_fixed_size_list(field.type) and field.type.list_size == 0:
+        raise SchemaMismatchError(
+            f"column {path!r} is a fixed-size list of dimension 0; dimension must be a positive integer",
+            column=path,
+            found=str(field.type),
+        )
+    for index in range(field.type.num_fields):
+        child = field.type.field(index)
+        _check_dimensions(child, f"{path}.{child.name}")
 
 
 def _check_metadata(schema: pa.Schema) -> None:

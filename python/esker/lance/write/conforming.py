@@ -9,6 +9,7 @@ import pyarrow as pa
 from ..._native import table as native
 from ...arrow.batch_source import BatchSource
 from ...arrow.blob_arrays import with_blobs_v2
+from ...arrow.blobs import check_thresholds
 from ...arrow.conform import conform
 from ...storage_version import storage_version
 from .request import WriteRequest
@@ -41,7 +42,9 @@ def conformed(source: BatchSource, request: WriteRequest) -> ConformedRows:
     if request.mode == "append" and base is not None:
         # A column that the data lack is not written: it reads as null.
         table = pa.schema(base.schema)
-        fields = base.schema.select([name for name in table.names if name in source.schema.names])
+        given = set(source.schema.names)
+        check_thresholds(source.schema, table)
+        fields = base.schema.select([name for name in table.names if name in given])
         source = conform(source, table)
     else:
         if version == "2.2":

@@ -246,6 +246,10 @@ def refuse_unknown(given: FileArguments, known: type[FileArguments] = WriteArgum
     refuse_options(**{name: value for name, value in given.items() if name not in known.__annotations__})
 
 
+class ExternalBlobError(InvalidArgumentError, OSError):
+    """Options about blobs by URI that do not go together: pylance refuses them by an `OSError`."""
+
+
 def external_blobs(mode: str, allow_outside: bool) -> Literal["refuse", "reference", "ingest"]:
     """What to do with blobs that are given by their URI, from pylance's two options.
 
@@ -256,8 +260,9 @@ def external_blobs(mode: str, allow_outside: bool) -> Literal["refuse", "referen
         raise InvalidArgumentError(f"expected external_blob_mode 'reference' or 'ingest', found {mode!r}")
     if mode == "ingest":
         if allow_outside:
-            raise InvalidArgumentError(
-                "allow_external_blob_outside_bases only applies when external_blob_mode='reference'"
+            raise ExternalBlobError(
+                'allow_external_blob_outside_bases only applies when external_blob_mode="reference"; '
+                "leave one of them out"
             )
         return "ingest"
     return "reference" if allow_outside else "refuse"

@@ -89,7 +89,7 @@ def stage(request: WriteRequest) -> StagedFragments:
 def _stored(rows: ConformedRows, request: WriteRequest) -> StagedFragments:
     target = request.target
     bases = _bases(target, request.initial_bases, request.mode)
-    targets = target_ids(bases, request.target_bases, request.target_all_bases)
+    targets = target_ids(bases, request.target_bases, request.target_all_bases, root=target.log.uri)
     target.log.bases.mount(target.log.store, [base.to_parts() for base in bases])
     fragments = rows.source.feed(
         lambda reader: write_fragments(

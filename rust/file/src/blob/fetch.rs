@@ -98,7 +98,7 @@ async fn get_ranges(store: &StoreRef, path: &str, ranges: Vec<Range<u64>>) -> Re
     let bytes = ranges
         .iter()
         .fold(0, |sum: u64, r| sum.saturating_add(r.end.saturating_sub(r.start)));
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get()) as u64;
+    let threads = esker_store::cores() as u64;
     let shares = (bytes / SHARE_BYTES).min(threads);
     if shares < 2 || tokio::runtime::Handle::try_current().is_err() {
         return Ok(store.get_ranges(path, &ranges).await?);

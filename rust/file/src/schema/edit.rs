@@ -96,11 +96,18 @@ fn merged(fields: &[Field], new: &[Field], path: &str) -> Result<Vec<Field>> {
                 let path = format!("{path}{}.", field.name);
                 old.children = merged(&old.children, &field.children, &path)?;
             }
-            Some(_) => {
+            Some(old) => {
+                let (name, types) = (format!("{path}{}", field.name), (old.data_type()?, field.data_type()?));
+                let conflict = match types.0 == types.1 {
+                    true => String::new(),
+                    false => format!(
+                        "Type conflicts between {name}({:?}) and {name}({:?}): ",
+                        types.0, types.1
+                    ),
+                };
                 return Err(FileError::invalid(format!(
-                    "expected new columns, found '{path}{}', which the table has already; drop it first",
-                    field.name
-                )))
+                    "{conflict}expected new columns, found '{name}', which the table has already; drop it first"
+                )));
             }
         }
     }

@@ -56,7 +56,7 @@ pub(crate) fn read_blob_ranges<'py>(
                 let size = size_of(store, blob).await?;
                 let end = offset.checked_add(*length).filter(|end| *end <= size).ok_or_else(|| {
                     TableError::invalid(format!(
-                        "request {index}: expected a range within the blob's {size} bytes, found {length} bytes at {offset}"
+                        "request {index}: expected a range within the blob's {size} bytes, found one that exceeds blob size: {length} bytes at {offset}"
                     ))
                 })?;
                 wanted.push((&blob.object, blob.start + offset..blob.start + end));

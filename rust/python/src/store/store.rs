@@ -166,9 +166,13 @@ impl PyStore {
         Ok(PyObjectMeta(py.detach(|| block_on(self.store().head(path)))?))
     }
 
-    fn put(&self, py: Python<'_>, path: &str, data: PyBackedBytes) -> Result<()> {
+    #[pyo3(signature = (path, data, *, synced = true))]
+    fn put(&self, py: Python<'_>, path: &str, data: PyBackedBytes, synced: bool) -> Result<()> {
         let data = Bytes::from_owner(data);
-        Ok(py.detach(|| block_on(self.store().put(path, data)))?)
+        Ok(py.detach(|| match synced {
+            true => block_on(self.store().put(path, data)),
+            false => block_on(self.store().put_unsynced(path, data)),
+        })?)
     }
 
     fn writer(&self, py: Python<'_>, path: &str) -> Result<PyObjectWriter> {

@@ -104,6 +104,11 @@ impl PyTransaction {
     }
 
     #[getter]
+    fn is_inline(&self) -> bool {
+        self.0.is_inline()
+    }
+
+    #[getter]
     fn read_version(&self) -> u64 {
         self.0.read_version()
     }

@@ -66,6 +66,26 @@ impl Temporary {
         self.folders.sync_names(target)
     }
 
+    /// Renames the file to `target` without a sync.
+    pub(super) fn replace_unsynced(mut self, target: &Path) -> Result<()> {
+        fs::rename(&self.path, target).map_err(|error| StoreError::from_io(shown(target), "write", error))?;
+        self.named = true;
+        Ok(())
+    }
+
+    /// Renames the file to `target`, where nothing is, and syncs it then: a journal that has the file's metadata has its name as well, so
+    /// that the sync of the folder has little left to do. After a power cut before the end, a part of the file may be there.
+    pub(super) fn name_and_sync(mut self, target: &Path) -> Result<()> {
+        fs::rename(&self.path, target).map_err(|error| StoreError::from_io(shown(target), "write", error))?;
+        self.named = true;
+        let synced = self.folders.sync_bytes(&self.file, target);
+        let synced = synced.and_then(|()| self.folders.sync_names(target));
+        if synced.is_err() {
+            let _ = fs::remove_file(target);
+        }
+        synced
+    }
+
     /// Links the file as `target` unless something of that name exists.
     pub(super) fn create(mut self, target: &Path) -> Result<PutOutcome> {
         self.folders.sync_bytes(&self.file, target)?;

@@ -17,21 +17,37 @@ use crate::store::ObjectWriter;
 /// Small pieces are buffered up to this many bytes; a piece of at least that length is written to the file directly.
 const BUFFER: usize = 256 << 10;
 
+/// When a file gets its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Named {
+    /// Once its bytes are safe.
+    Last,
+    /// Once they are written: for a file that nothing names yet.
+    BeforeSync,
+}
+
 /// A temporary file that is renamed to its path when it is finished, and deleted if it is dropped before.
 pub(super) struct LocalWriter {
     temporary: Temporary,
     target: PathBuf,
+    named: Named,
     buffer: Vec<u8>,
     size: u64,
     stats: Arc<StatsCounters>,
 }
 
 impl LocalWriter {
-    pub(super) fn new(folders: &Arc<Folders>, target: PathBuf, stats: Arc<StatsCounters>) -> Result<Self> {
+    pub(super) fn new(
+        folders: &Arc<Folders>,
+        target: PathBuf,
+        named: Named,
+        stats: Arc<StatsCounters>,
+    ) -> Result<Self> {
         let temporary = Temporary::new(folders, &target)?;
         Ok(Self {
             temporary,
             target,
+            named,
             buffer: Vec::new(),
             size: 0,
             stats,
@@ -71,7 +87,10 @@ impl ObjectWriter for LocalWriter {
 
     async fn finish(mut self: Box<Self>) -> Result<u64> {
         self.flush()?;
-        self.temporary.replace(&self.target)?;
+        match self.named {
+            Named::Last => self.temporary.replace(&self.target)?,
+            Named::BeforeSync => self.temporary.name_and_sync(&self.target)?,
+        }
         Ok(self.size)
     }
 

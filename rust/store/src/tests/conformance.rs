@@ -57,6 +57,7 @@ every_store!(
     test_put_if_absent_has_one_winner_of_sixteen,
     test_readers_see_the_old_or_the_new_and_never_a_part,
     test_a_written_object_appears_when_it_is_finished,
+    test_what_is_staged_or_not_synced_is_read_back_and_replaces,
     test_an_abandoned_object_leaves_nothing,
     test_deleting_twice_is_no_error,
     test_many_are_deleted_at_once,
@@ -291,6 +292,19 @@ fn test_a_written_object_appears_when_it_is_finished(store: StoreRef) {
     let empty = block_on(store.writer("data/empty")).unwrap();
     assert_eq!(block_on(empty.finish()).unwrap(), 0);
     assert_eq!(paths(&store, ""), ["data/big", "data/empty"]);
+}
+
+fn test_what_is_staged_or_not_synced_is_read_back_and_replaces(store: StoreRef) {
+    for round in 0..2_u8 {
+        block_on(store.put_unsynced("_transactions/one", Bytes::from(vec![round; 9]))).unwrap();
+        let mut writer = block_on(store.staging_writer("data/one")).unwrap();
+        block_on(writer.write(Bytes::from(vec![round; 600_000]))).unwrap();
+        block_on(writer.finish()).unwrap();
+        drop(block_on(store.staging_writer("data/two")).unwrap());
+        assert_eq!(block_on(store.get("_transactions/one")).unwrap(), vec![round; 9]);
+        assert_eq!(block_on(store.get("data/one")).unwrap(), vec![round; 600_000]);
+    }
+    assert_eq!(paths(&store, ""), ["_transactions/one", "data/one"]);
 }
 
 fn test_an_abandoned_object_leaves_nothing(store: StoreRef) {

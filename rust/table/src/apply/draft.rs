@@ -119,6 +119,7 @@ impl Draft {
         raw.set_bytes(field::WRITER_VERSION, &writer.encode_to_vec());
         let mut next = Manifest::from_parts(raw, fragments, "")?;
         next.index_section = index_section;
+        next.inline_transaction = transaction.is_inline().then(|| transaction.encode());
         Ok(next)
     }
 }

@@ -10,6 +10,7 @@ use crate::flags;
 use crate::fragment::{DataFile, Fragment};
 use crate::fragment_list::FragmentList;
 use crate::manifest::field;
+use crate::operation::OperationKind;
 use crate::raw::push_length_delimited;
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/compat/golden/manifests");
@@ -127,7 +128,8 @@ fn test_an_append_carries_all_else_byte_for_byte() {
         assert_eq!(records(&next), records(&base), "field {number}");
         assert!(!records(&next).is_empty(), "field {number}");
     }
-    assert!(next.inline_transaction().unwrap().is_none());
+    let inline = next.inline_transaction().unwrap().unwrap();
+    assert_eq!((inline.kind(), inline.read_version()), (OperationKind::Append, 1));
     assert!(next
         .fragments
         .records()

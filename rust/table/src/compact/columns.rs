@@ -7,7 +7,6 @@ use esker_file::column_writer::{ColumnPart, PageCounts, ValuesMemory};
 use esker_file::ColumnWriter;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use tokio::sync::Semaphore;
-use uuid::Uuid;
 
 use super::cut::{FileCut, Slice};
 use super::planner::{Planner, Sources};
@@ -15,7 +14,7 @@ use super::request::RewriteRequest;
 use super::units::{Output, Piece};
 use crate::error::{Result, TableError};
 use crate::row_ids::LineageColumn;
-use crate::write::{data_file, StagedFragment};
+use crate::write::{data_file, data_file_name, StagedFragment};
 use crate::zones::ColumnZones;
 
 /// Writes the rows of one file, and their lineage in columns after their own. On an error, nothing of it stays behind.
@@ -26,7 +25,7 @@ pub(super) async fn write_file(
     base_id: Option<u32>,
     lineage: &[LineageColumn],
 ) -> Result<(StagedFragment, PageCounts)> {
-    let file = data_file(&format!("{}.lance", Uuid::new_v4().simple()), base_id);
+    let file = data_file(&data_file_name(), base_id);
     let store = sources.files.store();
     let mut schema = sources.schema.clone();
     schema

@@ -176,6 +176,7 @@ impl RewriteRequest {
             memory_limit: self.waiting_bytes(),
             external_blobs: ExternalBlobs::Reference,
             threads: self.encoded_at_once(),
+            staging: true,
             ..WriteOptions::default()
         }
     }

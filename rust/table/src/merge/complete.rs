@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{new_null_array, Array, ArrayRef, StructArray};
+use arrow_array::{new_null_array, Array, ArrayRef, GenericListArray, OffsetSizeTrait, StructArray};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{ArrowError, DataType, Field};
 
@@ -102,6 +102,25 @@ pub(super) fn fit(column: &ArrayRef, wanted: &DataType) -> Option<ArrayRef> {
             let blobs = StructArray::try_new(fields.clone(), children, column.logical_nulls()).ok()?;
             Some(Arc::new(blobs))
         }
+        DataType::Struct(fields) => {
+            let found = column.as_struct_opt()?;
+            let child = |field: &Arc<Field>| fit(found.column_by_name(field.name())?, field.data_type());
+            let children = fields.iter().map(child).collect::<Option<Vec<_>>>()?;
+            let fitted = StructArray::try_new(fields.clone(), children, found.nulls().cloned()).ok()?;
+            Some(Arc::new(fitted))
+        }
+        DataType::List(item) => fit_list::<i32>(column, item),
+        DataType::LargeList(item) => fit_list::<i64>(column, item),
         _ => arrow_cast::cast(column, wanted).ok(),
     }
+}
+
+fn fit_list<O: OffsetSizeTrait>(column: &ArrayRef, item: &Arc<Field>) -> Option<ArrayRef> {
+    let Some(found) = column.as_list_opt::<O>() else {
+        return arrow_cast::cast(column, &GenericListArray::<O>::DATA_TYPE_CONSTRUCTOR(item.clone())).ok();
+    };
+    let values = fit(found.values(), item.data_type())?;
+    let offsets = found.offsets().clone();
+    let fitted = GenericListArray::try_new(item.clone(), offsets, values, found.nulls().cloned()).ok()?;
+    Some(Arc::new(fitted))
 }

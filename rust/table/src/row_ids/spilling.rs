@@ -20,7 +20,6 @@ use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
 use esker_file::schema::{Field, Schema};
 use esker_file::{FileVersion, FileWriter, Goal, WriteOptions};
 use esker_store::store::StoreRef;
-use uuid::Uuid;
 
 use super::moved::MovedRows;
 use super::sequence::RowIdSequence;
@@ -29,7 +28,7 @@ use super::versions::RowVersions;
 use crate::error::{Result, TableError};
 use crate::fragment::{DataFile, Fragment};
 use crate::manifest::Manifest;
-use crate::write::{data_file, StagedFragment};
+use crate::write::{data_file, data_file_name, StagedFragment};
 
 const SPILL: &str = "lance.row_lineage.spill";
 const INLINE_MAX_BYTES: &str = "lance.row_lineage.inline_max_bytes";
@@ -207,10 +206,7 @@ async fn write_columns(
 ) -> Result<DataFile> {
     let beside = fragment.files().first();
     let version = beside.map(DataFile::version).transpose()?.unwrap_or(FileVersion::V2_0);
-    let named = data_file(
-        &format!("{}.lance", Uuid::new_v4().simple()),
-        beside.and_then(|file| file.base_id),
-    );
+    let named = data_file(&data_file_name(), beside.and_then(|file| file.base_id));
     let fields = (0..).zip(columns).map(|(id, column)| column.schema_field(id)).collect();
     let schema = Schema {
         fields,
@@ -219,6 +215,7 @@ async fn write_columns(
     let options = WriteOptions {
         version,
         goal,
+        staging: true,
         ..WriteOptions::default()
     };
     let values = columns.iter().map(|column| column.values.clone()).collect();
