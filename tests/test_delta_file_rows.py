@@ -150,3 +150,25 @@ def test_what_a_file_does_not_have_is_an_error(tmp_path: Path) -> None:
     path.write_bytes(b"none")
     with pytest.raises(CorruptFileError):
         read(path, [0], [0], [1], 100)
+
+
+def test_what_the_parquet_library_gives_up_on_is_an_error_and_nothing_is_printed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path, whole = tmp_path / "a.parquet", made(60, 1, 0.2)
+    given_up = 0
+    for seed in range(600):
+        chance = random.Random(seed)
+        pq.write_table(whole, path, data_page_version=chance.choice(["1.0", "2.0"]))
+        damaged = bytearray(path.read_bytes())
+        for _ in range(chance.randrange(1, 6)):
+            damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+        path.write_bytes(damaged)
+        try:
+            read(path, list(range(len(SCHEMA))), [0], [3, 17, 18, 59], 100)
+        except EskerError as error:
+            given_up += "no reader takes" in str(error)
+        if given_up > 1:
+            break
+    assert given_up > 1
+    assert capfd.readouterr().err == ""

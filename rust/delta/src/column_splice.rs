@@ -22,7 +22,8 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 
 use crate::error::{DeltaError, Result};
-use crate::sparse::{guarded, ParquetFile};
+use crate::guard::guarded;
+use crate::sparse::ParquetFile;
 use crate::splice_output::SpliceOutput;
 use crate::spliced_columns::{columns, leaves, Failure, OldPages, SplicedColumn};
 

@@ -26,7 +26,8 @@ use tokio::runtime::Handle;
 
 use crate::column_bytes::{ColumnBytes, Failure};
 use crate::error::{DeltaError, Result};
-use crate::sparse::{guarded, ParquetFile};
+use crate::guard::guarded;
+use crate::sparse::ParquetFile;
 
 /// Bytes of a local file that are read at a time, of all columns together.
 const AHEAD: usize = 16 << 20;
@@ -237,4 +238,198 @@ fn runs(numbers: impl Iterator<Item = u64>) -> Vec<Range<usize>> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::types::Int32Type;
+    use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, ListArray, StringArray, UInt32Array};
+    use arrow_select::concat::concat_batches;
+    use arrow_select::take::take_record_batch;
+    use bytes::Bytes;
+    use esker_store::{memory, open};
+    use parquet::arrow::ArrowWriter;
+    use parquet::basic::Compression;
+    use parquet::file::properties::{WriterProperties, WriterVersion};
+    use proptest::prelude::*;
+    use std::collections::{BTreeSet, HashMap};
+
+    /// How a file is laid out.
+    #[derive(Debug, Clone)]
+    struct Layout {
+        group_rows: usize,
+        page_rows: usize,
+        compression: Compression,
+        version: WriterVersion,
+        dictionary: bool,
+    }
+
+    fn layouts() -> impl Strategy<Value = Layout> {
+        let compressions = vec![Compression::UNCOMPRESSED, Compression::SNAPPY];
+        let versions = vec![WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0];
+        (
+            1usize..120,
+            1usize..40,
+            prop::sample::select(compressions),
+            prop::sample::select(versions),
+            any::<bool>(),
+        )
+            .prop_map(|(group_rows, page_rows, compression, version, dictionary)| Layout {
+                group_rows,
+                page_rows,
+                compression,
+                version,
+                dictionary,
+            })
+    }
+
+    fn rows_of(count: usize) -> RecordBatch {
+        let numbers = 0..i64::try_from(count).unwrap();
+        let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(numbers.clone()));
+        let values: ArrayRef = Arc::new(Float64Array::from_iter(
+            numbers.clone().map(|n| (n % 5 != 1).then_some(n as f64 / 3.0)),
+        ));
+        let texts = numbers
+            .clone()
+            .map(|n| (n % 7 != 2).then(|| format!("text {}", n % 11)));
+        let texts: ArrayRef = Arc::new(StringArray::from_iter(texts));
+        let lists = numbers.map(|n| (n % 4 != 3).then(|| (0..n % 6).map(|item| (item != 2).then_some(item as i32))));
+        let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(lists));
+        RecordBatch::try_from_iter([("id", ids), ("x", values), ("t", texts), ("l", lists)]).unwrap()
+    }
+
+    fn written(rows: &RecordBatch, layout: &Layout) -> Vec<u8> {
+        let properties = WriterProperties::builder()
+            .set_max_row_group_row_count(Some(layout.group_rows))
+            .set_data_page_row_count_limit(layout.page_rows)
+            .set_write_batch_size(layout.page_rows.min(7))
+            .set_compression(layout.compression)
+            .set_writer_version(layout.version)
+            .set_dictionary_enabled(layout.dictionary)
+            .build();
+        let mut bytes = Vec::new();
+        let mut writer = ArrowWriter::try_new(&mut bytes, rows.schema(), Some(properties)).unwrap();
+        writer.write(rows).unwrap();
+        writer.close().unwrap();
+        bytes
+    }
+
+    /// A store that is far, of which column chunks are fetched, and a local one, which is read in windows.
+    fn stores(folder: &std::path::Path) -> [StoreRef; 2] {
+        let far: StoreRef = Arc::new(memory::private().unwrap());
+        let near = open(folder.to_str().unwrap(), &HashMap::new(), false).unwrap();
+        [far, near]
+    }
+
+    fn put(store: &StoreRef, bytes: &[u8]) {
+        block_on(store.put("a.parquet", Bytes::copy_from_slice(bytes))).unwrap();
+    }
+
+    fn read(store: &StoreRef, columns: &[usize], rows: Vec<u64>, batch_rows: usize) -> Result<Vec<RecordBatch>> {
+        let groups = block_on(ParquetFile::open(store, "a.parquet"))?.row_groups();
+        let request = RowRequest {
+            columns: columns.to_vec(),
+            groups: (0..groups).collect(),
+            rows: rows.into(),
+            batch_rows,
+        };
+        let mut found = FileRows::open(store, "a.parquet", &request)?;
+        let mut batches = Vec::new();
+        while let Some(batch) = found.next_batch()? {
+            batches.push(batch);
+        }
+        Ok(batches)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+
+        #[test]
+        fn test_runs_hold_the_numbers_and_do_not_touch(numbers in prop::collection::btree_set(0u64..200, 0..80)) {
+            let found = runs(numbers.iter().copied());
+            let held: Vec<u64> = found.iter().cloned().flatten().map(|number| number as u64).collect();
+            prop_assert_eq!(held, numbers.into_iter().collect::<Vec<_>>());
+            prop_assert!(found.iter().zip(found.iter().skip(1)).all(|(one, next)| one.end < next.start));
+        }
+
+        #[test]
+        fn test_chosen_rows_are_those_of_the_file_on_both_sides_of_pages_and_row_groups(
+            count in 1usize..300,
+            layout in layouts(),
+            chosen in prop::collection::btree_set(0u64..300, 0..60),
+            edges in prop::collection::vec((0usize..8, 0usize..8), 0..12),
+            batch_rows in prop::sample::select(vec![1usize, 3, 1000]),
+        ) {
+            let rows = rows_of(count);
+            let bytes = written(&rows, &layout);
+            // Rows on both sides of where pages and row groups begin.
+            let begins = edges.iter().map(|(group, page)| group * layout.group_rows + page * layout.page_rows);
+            let beside = begins.flat_map(|row| [row.saturating_sub(1), row]).map(|row| row as u64);
+            let chosen: BTreeSet<u64> = chosen.into_iter().chain(beside).collect();
+            let there = chosen.iter().filter(|row| **row < count as u64).map(|row| *row as u32);
+            let there = UInt32Array::from_iter_values(there);
+            let columns = [3, 0, 2, 1];
+            let expected = take_record_batch(&rows.project(&columns).unwrap(), &there).unwrap();
+            let folder = tempfile::tempdir().unwrap();
+            for store in stores(folder.path()) {
+                put(&store, &bytes);
+                let found = read(&store, &columns, chosen.iter().copied().collect(), batch_rows).unwrap();
+                prop_assert!(found.iter().all(|batch| (1..=batch_rows).contains(&batch.num_rows())));
+                let Some(first) = found.first() else {
+                    prop_assert_eq!(expected.num_rows(), 0);
+                    continue;
+                };
+                let found = concat_batches(&first.schema(), &found).unwrap();
+                for (one, other) in found.columns().iter().zip(expected.columns()) {
+                    prop_assert_eq!(one.to_data(), other.to_data());
+                }
+            }
+        }
+
+        #[test]
+        fn test_damaged_files_are_rows_or_an_error(
+            layout in layouts(),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
+            kept in prop::option::of(any::<prop::sample::Index>()),
+        ) {
+            let mut bytes = written(&rows_of(90), &layout);
+            for (place, value) in changes {
+                let at = place.index(bytes.len());
+                bytes[at] = value;
+            }
+            bytes.truncate(kept.map_or(bytes.len(), |kept| kept.index(bytes.len())));
+            let folder = tempfile::tempdir().unwrap();
+            for store in stores(folder.path()) {
+                put(&store, &bytes);
+                if let Ok(found) = read(&store, &[0, 1, 2, 3], vec![0, 6, 7, 44, 89], 2) {
+                    prop_assert!(found.iter().map(RecordBatch::num_rows).sum::<usize>() <= 5);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn test_numbers_that_do_not_ascend_and_columns_that_are_not_there_are_refused() {
+        let layout = Layout {
+            group_rows: 10,
+            page_rows: 4,
+            compression: Compression::SNAPPY,
+            version: WriterVersion::PARQUET_1_0,
+            dictionary: true,
+        };
+        let folder = tempfile::tempdir().unwrap();
+        for store in stores(folder.path()) {
+            put(&store, &written(&rows_of(25), &layout));
+            for rows in [vec![2, 2], vec![3, 1]] {
+                let error = read(&store, &[0], rows, 10).unwrap_err();
+                assert!(error.to_string().contains("ascend"), "{error}");
+            }
+            for columns in [vec![], vec![4]] {
+                let error = read(&store, &columns, vec![1], 10).unwrap_err();
+                assert!(error.to_string().contains("of the 4 columns"), "{error}");
+            }
+            assert!(read(&store, &[0], vec![25, 1 << 40], 10).unwrap().is_empty());
+        }
+    }
 }

@@ -35,6 +35,7 @@ mod described;
 mod error;
 mod file_rows;
 pub mod fuzz;
+mod guard;
 mod listing;
 mod partition;
 mod partitions;

@@ -1,7 +1,5 @@
 //! Reads some columns of a Parquet file: the footer, then the ranges of those columns, and nothing else.
 
-use std::any::Any;
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -17,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::column_bytes::{ColumnBytes, Pieces};
 use crate::error::{DeltaError, Result};
+use crate::guard::guarded;
 
 /// The first read from the end, in bytes: most footers are smaller, a larger one costs a second read.
 const TAIL: u64 = 64 << 10;
@@ -262,22 +261,4 @@ impl Batches {
         }
         Ok(None)
     }
-}
-
-/// Runs a decoder that may panic on invalid bytes: a panic means that the file is corrupt.
-pub(crate) fn guarded<T>(path: &str, decode: impl FnOnce() -> parquet::errors::Result<T>) -> Result<T> {
-    match catch_unwind(AssertUnwindSafe(decode)) {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(DeltaError::corrupt(path, format!("expected Parquet, found: {error}"))),
-        Err(panic) => Err(DeltaError::corrupt(
-            path,
-            format!("expected Parquet, found bytes that no reader takes: {}", said(&*panic)),
-        )),
-    }
-}
-
-fn said(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("it gave up")
 }
