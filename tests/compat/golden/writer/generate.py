@@ -117,10 +117,15 @@ def repeating() -> pa.Table:
 
 
 def within() -> pa.Table:
-    """Values that compress within lists, structs and nulls, numbers of a dictionary and runs among them, and large ones."""
+    """Values that compress within lists, structs and nulls, around numbers of a dictionary and runs, and large ones."""
     rows = range(2 * ROWS)
     at = pa.array([None if i % 17 == 0 else 1_700_000_000_000_000 + i * 60_000_000 for i in rows], pa.timestamp("us"))
-    urls = pa.array([None if i % 29 == 0 else f"https://example.org/{i // 8 * 31 % 97}/item?page={i // 3 * 7919 % 500}" for i in rows])
+    urls = pa.array(
+        [
+            None if i % 29 == 0 else f"https://example.org/{i // 8 * 31 % 97}/item?page={i // 3 * 7919 % 500}"
+            for i in rows
+        ]
+    )
     cities = pa.array([f"the city of number {i * 7919 % 300 // 8:06}" for i in rows])
     offsets = pa.array([min(i * 3, 2 * ROWS) for i in range(ROWS)], pa.int32())
 
@@ -133,7 +138,9 @@ def within() -> pa.Table:
             "urls": lists(urls),
             "cities": lists(cities),
             "place": pa.StructArray.from_arrays([at, urls], names=["at", "url"]).slice(0, ROWS - 1),
-            "statuses": lists(pa.array([None if i % 5 == 0 else (200, 301, 30_000)[i // 9 % 3] for i in rows], pa.int16())),
+            "statuses": lists(
+                pa.array([None if i % 5 == 0 else (200, 301, 30_000)[i // 9 % 3] for i in rows], pa.int16())
+            ),
             "kinds": pa.array([f"kind {i // 40 % 50:04}" for i in rows]).dictionary_encode().slice(0, ROWS - 1),
             "files": pa.array([[bytes(range(256)) * (130 * (j + 1)) for j in range(i % 3)] for i in range(6)] * 200)
             .slice(0, 12)
