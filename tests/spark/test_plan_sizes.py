@@ -16,6 +16,8 @@ from esker._native.table import DataFile, Fragment, Transaction
 from esker.commit import commit
 from esker.delta import write_deltalake
 from esker.lance import LanceCommit, LanceLog
+from esker.spark.partitions import descriptions
+from esker.spark.planned_read import plan_read
 from esker.spark.source import EskerSource
 from tests.spark.jobs import planned, staged
 
@@ -62,6 +64,13 @@ def test_a_hundred_thousand_fragments_are_planned_in_seconds_and_little_memory(t
     # What every task gets, and what each of them gets.
     assert len(pickle.dumps(reader)) < 4096
     assert max(sizes) < 8192
+    # The same by `esker.spark.read`.
+    started = time.process_time()
+    plan = plan_read({"path": uri})
+    told = [value for part in plan.partitions(None) for value in descriptions(part)]
+    assert time.process_time() - started < 5
+    assert len(told) == len(parts)
+    assert max(map(len, told)) < 8192
 
 
 def test_files_of_a_task_that_died_are_found_by_a_clean_up(tmp_path: Path) -> None:

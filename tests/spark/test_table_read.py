@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 import esker.spark
 from esker.exceptions import CommitConflictError, InvalidArgumentError, SchemaMismatchError, UnsupportedError
-from esker.spark import width, worker_tables
+from esker.spark import table_read, width, worker_tables
 from esker.spark.options import ReadOptions
 from esker.spark.packing import OPEN_BYTES
 from esker.spark.planned_read import plan_read
@@ -103,6 +103,22 @@ def test_a_small_table_is_broadcast_if_one_says_so(spark: SparkSession, numbers:
         # The other side is of unknown size, too.
         plan = esker.spark.read(spark, numbers).join(table.to_df(), "Id")
         assert ("Broadcast" in plan._jdf.queryExecution().executedPlan().toString()) == said
+
+
+def test_the_driver_plans_a_read_alone_where_a_session_lets_it(
+    spark: SparkSession, numbers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for is_classic in (True, False):
+        if not is_classic:
+            # As under Connect: the data source tells the partitions.
+            monkeypatch.setattr(table_read, "frame_of_bytes", lambda *_: None)
+        frame = esker.spark.read(spark, numbers).where("iD < 300").to_df()
+        plan = frame._jdf.queryExecution().executedPlan().toString()
+        assert ("BatchScan" in plan) != is_classic
+        found.append((frame.rdd.getNumPartitions(), sorted(row["Id"] for row in frame.collect())))
+    assert found[0] == found[1]
+    assert found[0][1] == list(range(300))
 
 
 def test_small_fragments_share_a_partition_and_large_ones_are_cut() -> None:

@@ -112,7 +112,8 @@ class DeltaReader(DataSourceReader):
         self._schema = schema
         self._options = options
         self._driver_zone = machine_zone()
-        self._partitions: list[FilesPartition] = []
+        self._files: list[TableFile] = []
+        self._sizes: list[int | None] = []
         self._changes = None if options.changes is None else version_range_of(table, options.changes, options.timezone)
         if self._changes is not None:
             return
@@ -122,8 +123,8 @@ class DeltaReader(DataSourceReader):
         selection = snapshot.select(store, self._pruning(known))
         files = FileLocator(store, snapshot.root, dict(address.storage_options))
         self._reader = TableFileReader.of(store, snapshot, files)
-        sizes = pa.record_batch(selection.describe()).column("size_bytes").to_pylist()
-        self._partitions = plan_files(TableScan(store, snapshot, files, selection).table_files(), sizes, options)
+        self._files = TableScan(store, snapshot, files, selection).table_files()
+        self._sizes = pa.record_batch(selection.describe()).column("size_bytes").to_pylist()
 
     def _pruning(self, schema: pa.Schema) -> list[Predicate] | None:
         """What leaves out files: the filter, or as much of it as means the same in any zone."""
@@ -138,19 +139,23 @@ class DeltaReader(DataSourceReader):
     @in_words_of_spark()
     def partitions(self) -> list[InputPartition]:
         """One partition for each large file, or for several small ones."""
+        return self.planned(None)
+
+    def planned(self, tasks: int | None) -> list[InputPartition]:
+        """The partitions for so many tasks at once, where the options do not say how many."""
         if self._changes is not None:
             return [ChangesPartition(0)]
-        return [*self._partitions]
+        options = replace(self._options, parallelism=self._options.parallelism or tasks)
+        return [*plan_files(self._files, self._sizes, options)]
 
     def __getstate__(self) -> dict[str, object]:
         # Each task gets its own files; the list of all is the driver's.
-        return {**self.__dict__, "_partitions": []}
+        return {**self.__dict__, "_files": [], "_sizes": []}
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one partition; with the option `output=partitions` a row that describes it."""
         if self._options.output == "partitions":
-            if isinstance(partition, (FilesPartition, ChangesPartition)):
-                yield from described(partition)
+            yield from described(partition)
             return
         with in_words_of_spark():
             yield from self.batches([partition])

@@ -1,7 +1,8 @@
 """The partitions of reads, and what the driver describes instead of rows for reads by `mapInArrow`: one row for each.
 
-The rows come from the data source and not from `range`: Spark takes a DataFrame made of a range for as small as the
-range, a few bytes, and would broadcast it into any join. A description is an Arrow stream: nothing is unpickled.
+The rows come from an RDD of the driver, or from the data source where a session has none, and not from `range`: Spark
+takes a DataFrame made of a range for as small as the range, a few bytes, and would broadcast it into any join. A
+description is an Arrow stream: nothing is unpickled.
 
 ```
 slices   | fragment | start | end |
@@ -28,6 +29,7 @@ __all__ = [
     "FilesPartition",
     "SlicePartition",
     "described",
+    "descriptions",
     "from_descriptions",
 ]
 
@@ -65,11 +67,21 @@ class ChangesPartition(InputPartition):
     """All that changed, which one task reads."""
 
 
-def described(partition: SlicePartition | FilesPartition | ChangesPartition) -> Iterator[pa.RecordBatch]:
-    """A row that describes a partition.
+def described(partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    """A row that describes a partition; none for one of Spark's own, where there is nothing to read.
 
     Example:
         `next(described(partition)).num_rows`
+    """
+    for value in descriptions(partition):
+        yield pa.RecordBatch.from_arrays([pa.array([value], pa.binary())], names=["partition"])
+
+
+def descriptions(partition: InputPartition) -> Iterator[bytes]:
+    """What describes a partition.
+
+    Example:
+        `list(descriptions(partition))`
     """
     if isinstance(partition, SlicePartition):
         columns = list(zip(*partition.slices, strict=True)) or [(), (), ()]
@@ -78,13 +90,14 @@ def described(partition: SlicePartition | FilesPartition | ChangesPartition) -> 
         batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
     elif isinstance(partition, FilesPartition):
         batch = _of_files(partition.files)
-    else:
+    elif isinstance(partition, ChangesPartition):
         batch = pa.RecordBatch.from_arrays([], names=[])
+    else:
+        return
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    row = pa.array([sink.getvalue().to_pybytes()], pa.binary())
-    yield pa.RecordBatch.from_arrays([row], names=["partition"])
+    yield sink.getvalue().to_pybytes()
 
 
 def from_descriptions(batches: Iterator[pa.RecordBatch]) -> Iterator[InputPartition]:

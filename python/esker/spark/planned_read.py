@@ -1,12 +1,12 @@
 """A read that the driver has planned: what it gives, and how tasks read a partition of it. Of either format.
 
-A plan pins the version, is checked against the table, and can be pickled.
+A plan pins the version, and is checked against the table; what reads in tasks can be pickled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from esker.spark.delta_reader import DeltaReader, delta_schema, is_delta, open_delta
 from esker.spark.options import ReadOptions, read_address
-from esker.spark.reader import SliceScan, lance_version, read_schema
+from esker.spark.reader import SliceScan, lance_version, plan_slices, read_schema
 from esker.spark.session_settings import machine_zone
 from esker.spark.table import PinnedTable
 
@@ -45,6 +45,7 @@ class PlannedRead:
         reader: What reads partitions in a task.
         schema: The Spark schema of the rows.
         num_rows: How many rows there are, if the table's metadata tell.
+        partitions: What there is to read, for so many tasks at once; None if nobody knows how many.
         bytes_per_row: How many bytes a row has, if that is known.
     """
 
@@ -53,6 +54,7 @@ class PlannedRead:
     reader: PartitionReader
     schema: StructType
     num_rows: int | None
+    partitions: Callable[[int | None], Sequence[InputPartition]]
     bytes_per_row: Callable[[], float] | None = None
 
 
@@ -80,7 +82,8 @@ def plan_read(options: Mapping[str, str]) -> PlannedRead:
             pinned["version"] = str(table.version())
         known = parsed.filter is None and parsed.changes is None
         reader = DeltaReader(address, table.version(), schema, parsed)
-        return PlannedRead(pinned, parsed, reader, schema, table._rows_by_statistics() if known else None)
+        rows = table._rows_by_statistics() if known else None
+        return PlannedRead(pinned, parsed, reader, schema, rows, reader.planned)
     parsed.check_format("lance", address.uri)
     snapshot = PinnedTable(address, lance_version(parsed))
     schema = read_schema(snapshot, parsed)
@@ -88,4 +91,8 @@ def plan_read(options: Mapping[str, str]) -> PlannedRead:
     scan = SliceScan(address, snapshot.version, schema, spelled, machine_zone(), snapshot.entry)
     pinned["version"] = str(snapshot.version)
     rows = snapshot.num_rows if parsed.filter is None else None
-    return PlannedRead(pinned, parsed, scan, schema, rows, snapshot.bytes_per_row)
+
+    def partitions(tasks: int | None) -> Sequence[InputPartition]:
+        return plan_slices(snapshot.fragments(), replace(parsed, parallelism=parsed.parallelism or tasks))
+
+    return PlannedRead(pinned, parsed, scan, schema, rows, partitions, snapshot.bytes_per_row)

@@ -141,8 +141,7 @@ class EskerReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one partition; with the option `output=partitions` a row that describes it."""
         if self._options.output == "partitions":
-            if isinstance(partition, SlicePartition):
-                yield from described(partition)
+            yield from described(partition)
             return
         with in_words_of_spark():
             yield from self._scan.batches([partition])

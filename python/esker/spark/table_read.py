@@ -13,9 +13,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from esker.spark.partitions import from_descriptions
+from esker.spark.partitions import descriptions, from_descriptions
 from esker.spark.planned_read import PlannedRead, plan_read
-from esker.spark.session import parallelism_of, register
+from esker.spark.session import frame_of_bytes, parallelism_of, register
 from esker.spark.session_settings import ZONE
 from esker.spark.source import EskerSource
 from esker.spark.width import warn_of_width
@@ -159,14 +159,20 @@ class TableRead:
 
 
 def partitions_of(spark: SparkSession, plan: PlannedRead) -> DataFrame:
-    """A DataFrame of one row for each partition of a read, which describes it.
+    """A DataFrame of one row for each partition of a read, which describes it. Spark does not know its size.
 
     Example:
         `partitions_of(spark, plan).mapInArrow(scan, plan.schema)`
     """
+    cores = parallelism_of(spark)
+    if cores is not None:
+        # The driver has planned, and nothing is to be read to tell what there is.
+        found = [value for part in plan.partitions(cores) for value in descriptions(part)]
+        made = frame_of_bytes(spark, found)
+        if made is not None:
+            return made
     register(spark)
     given = {**plan.options, "output": "partitions"}
-    cores = parallelism_of(spark)
     if cores is not None and plan.parsed.parallelism is None:
         given["parallelism"] = str(cores)
     return spark.read.format(EskerSource.name()).options(**given).load()
