@@ -179,9 +179,7 @@ impl Changes {
     where
         E: Send + From<GravelerError>,
     {
-        let cores = std::thread::available_parallelism()
-            .map_or(1, usize::from)
-            .min(count / LEAST_A_CORE + 1);
+        let cores = esker_store::cores().min(count / LEAST_A_CORE + 1);
         let part = count.div_ceil(cores).max(1);
         let made: Vec<Result<Changes, E>> = std::thread::scope(|scope| {
             let starts = (0..count).step_by(part);

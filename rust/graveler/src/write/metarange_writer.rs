@@ -97,7 +97,7 @@ impl MetarangeWriter {
 
     /// The same with more user properties of the tables than their type, as in lakeFS's dumps.
     pub fn with_properties(storage: Arc<Storage>, rule: SplitRule, properties: BTreeMap<String, String>) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let cores = esker_store::cores();
         MetarangeWriter {
             storage,
             rule,

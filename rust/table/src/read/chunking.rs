@@ -107,9 +107,7 @@ impl Ramp {
 }
 
 pub(super) fn threads() -> u64 {
-    // Asked once: the answer of the system costs several reads of files.
-    static THREADS: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
-    *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(2, |n| n.get() as u64))
+    esker_store::cores() as u64
 }
 
 /// The number of chunks that are read concurrently: two per thread, and more behind a network, where most of the time is spent waiting.
