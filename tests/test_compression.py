@@ -229,18 +229,18 @@ def test_a_goal_that_others_put_into_the_config_is_refused_by_whatever_writes_fi
     dataset = esker.dataset(tmp_path / "t")
     before = (dataset.version, sorted(Path(dataset.uri, "data").iterdir()))
 
-    def write() -> object:
+    def write() -> None:
         match verb:
             case "append":
-                return esker.write_dataset(rows, dataset, mode="append")
+                esker.write_dataset(rows, dataset, mode="append")
             case "merge_insert":
-                return dataset.merge_insert("id").when_matched_update_all().execute(rows)
+                dataset.merge_insert("id").when_matched_update_all().execute(rows)
             case "add_columns":
-                return dataset.add_columns({"y": "x + 1"})
+                dataset.add_columns({"y": "x + 1"})
             case "update":
-                return dataset.update({"x": "x + 1"})
+                dataset.update({"x": "x + 1"})
             case _:
-                return dataset.optimize.compact_files()
+                dataset.optimize.compact_files()
 
     with pytest.raises(InvalidArgumentError, match=r"esker\.compression: .*'tiny'.*update_config"):
         write()
