@@ -52,7 +52,7 @@ def plain(rows: int) -> pa.Table:
     rng = np.random.default_rng(3)
     return pa.table(
         {
-            "double": rng.random(rows),
+            "double": rng.normal(size=rows),
             "hash": pa.array(rng.integers(0, 2**63 - 1, rows)),
             "single": rng.random(rows, dtype=np.float32),
             "uuid": pa.array([rng.bytes(16) for _ in range(rows)], pa.binary(16)),
