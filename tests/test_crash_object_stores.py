@@ -9,6 +9,7 @@ import os
 import shutil
 import warnings
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -87,7 +88,7 @@ def test_a_clean_up_may_stop_anywhere(faulty: Faulty, bucket: str, tmp_path: Pat
 
     def clean(uri: str, plan: str) -> None:
         dataset = LanceDataset(f"fault://{uri}", storage_options={"plan": ""})
-        dataset._storage_options = {"plan": plan}
+        dataset._table = replace(dataset._table, storage_options={"plan": plan})
         dataset.cleanup_old_versions(retain_versions=1, delete_concurrency=1)
 
     _upload(seed, f"{bucket}/sound")
