@@ -22,13 +22,6 @@ def _table(library: Any, uri: str, **options: Any) -> Any:
     return library.write_dataset(pa.table({"id": [1, 2, 3], "n": [10, 20, 30]}), uri, **options)
 
 
-def _detached_append_with_old_names(library: Any, uri: str) -> None:
-    dataset = _table(library, uri, enable_v2_manifest_paths=False)
-    fragment = library.LanceFragment.create(uri, pa.table({"id": [4], "n": [40]}))
-    append = library.LanceOperation.Append([fragment])
-    library.LanceDataset.commit(uri, append, read_version=dataset.version, detached=True)
-
-
 def _commit_without_time(library: Any, uri: str) -> None:
     dataset = _table(library, uri)
     append = library.LanceOperation.Append([library.LanceFragment.create(uri, pa.table({"id": [4], "n": [40]}))])
@@ -68,7 +61,6 @@ def _late_project(library: Any, uri: str) -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[Any, str], object], type[Exception], str]] = {
-    "detached": (_detached_append_with_old_names, OSError, "detached commits cannot be used with v1 manifest paths"),
     "no time": (_commit_without_time, OSError, "non-zero"),
     "no versions": (
         lambda library, uri: _table(library, uri).cleanup_old_versions(retain_versions=0),

@@ -17,7 +17,6 @@ from ..exceptions import (
     AlreadyExistsError,
     CommitConflictError,
     CommitStateUnknownError,
-    IOFailedError,
     NotFoundError,
     UnsupportedError,
 )
@@ -528,9 +527,6 @@ class LanceCommit:
         # Staged before the base version is read: a clean-up that removes it later finds this and keeps its files.
         self._stage()
         self._scheme = self.log.newest().scheme
-        if self._scheme == "V1":
-            advice = "migrate the table with migrate_manifest_paths_v2"
-            raise IOFailedError(f"detached commits cannot be used with v1 manifest paths: {self.uri}; {advice}")
         base = self.log.manifest(self.read_version, self._scheme)
         base.check_writable()
         storage, store = base.storage_version_to_write, self.log.store
