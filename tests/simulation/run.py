@@ -62,7 +62,9 @@ BRANCHES = [("branch", 8), ("on_branch", 40), ("delete_branch", 3)]
 CLEANUP = [("cleanup", 9), ("restore", 8), ("detached", 4), ("overwrite", 3)]
 """Beside a clean-up, more of what brings old versions back."""
 _NAMES = itertools.count()
-_RANDOM_NAME = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|d\d{10,}|\.tmp-[a-z0-9-]+|[0-9a-f]{32}|(?<=-)\d+(?=\.arrow)")
+_RANDOM_NAME = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f-]{27}|d\d{10,}|\.tmp-[a-z0-9-]+|[01]{24}[0-9a-f]{26}|[0-9a-f]{32}|(?<=-)\d+(?=\.arrow)"
+)
 
 
 class Simulation:
