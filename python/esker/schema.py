@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ._native.table import Field, Schema
+from ._native.schema import Field, Schema
 from .exceptions import InvalidArgumentError
 from .missing import missing_method
 

@@ -16,6 +16,7 @@ from . import file as file
 from . import graveler as graveler
 from . import merge as merge
 from . import scan as scan
+from . import schema as schema
 from . import store as store
 from . import table as table
 from . import write as write
@@ -33,6 +34,7 @@ __all__ = [
     "graveler",
     "merge",
     "scan",
+    "schema",
     "store",
     "table",
     "write",

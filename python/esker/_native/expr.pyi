@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol, final, type_check_only
 
-from .table import ArrowSchemaExportable
+from .schema import ArrowSchemaExportable
 
 __all__ = ["Expression", "Predicate", "to_json_text", "to_jsonb"]
 

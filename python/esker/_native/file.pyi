@@ -3,8 +3,8 @@
 from typing import final
 
 from .scan import ArrowArrayExportable, BatchStream
+from .schema import Schema
 from .store import Store
-from .table import Schema
 
 __all__ = [
     "Alternative",

@@ -6,8 +6,9 @@ from typing import Literal, final
 from .delta import ArrowData
 from .expr import ArrowBatchExportable, Predicate
 from .scan import BatchStream
+from .schema import ArrowSchemaExportable
 from .store import Store
-from .table import ArrowSchemaExportable, Manifest, Operation
+from .table import Manifest, Operation
 from .write import ArrowStreamExportable
 
 __all__ = [

@@ -3,8 +3,9 @@
 from collections.abc import Sequence, Set
 from typing import Literal, Protocol, type_check_only
 
+from .schema import Schema
 from .store import Store
-from .table import Fragment, Manifest, Schema
+from .table import Fragment, Manifest
 
 __all__ = ["spill_row_lineage", "write_fragments"]
 

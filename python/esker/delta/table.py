@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow.dataset as ds
 
-    from .._native.table import ArrowSchemaExportable
+    from .._native.schema import ArrowSchemaExportable
     from .read.filters import RowFilter
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from .._native.file import FileWriter
+from .._native.schema import Schema
 from .._native.store import Store
-from .._native.table import Schema
 from ..arrow.json_columns import stored_batch, stored_schema
 from ..arrow.plain_types import plain_array, plain_schema, plain_type
 from ..arrow.struct_offsets import rebased

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from .._native import table as native
 from .._native.file import FileReader
+from .._native.schema import Field, Schema
 from ..exceptions import SchemaMismatchError
 from ..storage_version import numbers_of_version
 from .version import TableVersion
@@ -45,7 +46,7 @@ def file_in_table(filename: str, table: TableVersion, base_id: int | None = None
     return native.DataFile(filename, fields, columns, major, minor, size, base_id), reader.num_rows
 
 
-def _walk(fields: list[native.Field], within: str) -> Iterator[tuple[str, native.Field]]:
+def _walk(fields: list[Field], within: str) -> Iterator[tuple[str, Field]]:
     """All fields with their dotted paths, depth first."""
     for field in fields:
         path = f"{within}{field.name}"
@@ -53,7 +54,7 @@ def _walk(fields: list[native.Field], within: str) -> Iterator[tuple[str, native
         yield from _walk(field.children, f"{path}.")
 
 
-def _check_types(filename: str, found: native.Schema, expected: native.Schema) -> None:
+def _check_types(filename: str, found: Schema, expected: Schema) -> None:
     columns = {field.name: field for field in pa.schema(expected)}
     for field in pa.schema(found):
         wanted = columns.get(field.name)

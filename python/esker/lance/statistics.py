@@ -10,6 +10,7 @@ from typing import TypedDict
 
 from .._native import table as native
 from .._native.file import FileReader
+from .._native.schema import Field
 from ..store.stores import is_behind_network
 from .version import TableVersion
 
@@ -75,7 +76,7 @@ def data_stats(table: TableVersion) -> DataStatistics:
     return DataStatistics([FieldStatistics(id_, total[id_]) for id_ in _ids(table.manifest.schema.fields)])
 
 
-def _ids(fields: list[native.Field]) -> Iterator[int]:
+def _ids(fields: list[Field]) -> Iterator[int]:
     for field in fields:
         yield field.id
         yield from _ids(field.children)

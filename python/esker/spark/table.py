@@ -14,8 +14,9 @@ from functools import cached_property
 import pyarrow as pa
 
 from esker._native.expr import Predicate
+from esker._native.schema import Schema
 from esker._native.store import Store
-from esker._native.table import Fragment, Manifest, Schema, Transaction
+from esker._native.table import Fragment, Manifest, Transaction
 from esker._native.write import write_fragments
 from esker.arrow.batch_source import BatchSource
 from esker.arrow.json_columns import shown_schema

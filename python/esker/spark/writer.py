@@ -22,7 +22,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from esker._native.table import Manifest, Schema
+from esker._native.schema import Schema
+from esker._native.table import Manifest
 from esker.exceptions import AlreadyExistsError, UnsupportedError
 from esker.lance.write.compression import compression_of
 from esker.spark.cast import cast_batch

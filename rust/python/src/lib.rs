@@ -14,6 +14,7 @@ mod graveler;
 mod merge;
 mod module;
 mod scan;
+mod schema;
 mod store;
 mod table;
 mod write;

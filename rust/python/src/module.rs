@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::{
-    blob, cleanup, compaction, deletion, delta, expr, fault, file, graveler, merge, scan, store, table, write,
+    blob, cleanup, compaction, deletion, delta, expr, fault, file, graveler, merge, scan, schema, store, table, write,
 };
 
 #[pymodule]
@@ -23,6 +23,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add(module, "graveler", graveler::register)?;
     add(module, "merge", merge::register)?;
     add(module, "scan", scan::register)?;
+    add(module, "schema", schema::register)?;
     add(module, "write", write::register)?;
     Ok(())
 }

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import pyarrow as pa
 
 from ..._native import table as native
+from ..._native.schema import Field, Schema
 from ...arrow.nested import mask_of, offsets_of, struct_of
 from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
 from ..scan.options import ScanOptions
@@ -79,8 +80,8 @@ def is_of_type(column: pa.Field, type_: pa.DataType) -> bool:
 
 
 def cast_fields(
-    table: TableVersion, writer: ColumnWriter, schema: native.Schema, types: Mapping[str, pa.DataType]
-) -> tuple[native.Schema, list[native.Fragment]]:
+    table: TableVersion, writer: ColumnWriter, schema: Schema, types: Mapping[str, pa.DataType]
+) -> tuple[Schema, list[native.Fragment]]:
     """The schema with new fields in place of those whose type changes, and the fragments with their files.
 
     Args:
@@ -104,7 +105,7 @@ def cast_fields(
         check_input_schema(pa.schema([field]))
     first_id = table.manifest.max_field_id + 1
     for path, field in zip(types, fields, strict=True):
-        made = native.Schema.from_arrow(pa.schema([field]), first_id=first_id)
+        made = Schema.from_arrow(pa.schema([field]), first_id=first_id)
         first_id = made.max_field_id + 1
         schema = schema.replaced(path, made.fields[0])
     renewed = _only(schema, types)
@@ -137,12 +138,12 @@ def refuse_overlap(paths: Iterable[str]) -> None:
                 )
 
 
-def _only(schema: native.Schema, paths: Iterable[str]) -> native.Schema:
+def _only(schema: Schema, paths: Iterable[str]) -> Schema:
     """The schema with nothing but the fields at these paths and the structs and lists that they lie in."""
     wanted = set(paths)
     others = []
 
-    def visit(fields: Iterable[native.Field], parent: str) -> None:
+    def visit(fields: Iterable[Field], parent: str) -> None:
         for field in fields:
             path = f"{parent}{field.name}"
             if path in wanted:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..._native import table as native
+from ..._native.schema import Schema
 from ..._native.store import Store
 from ..._native.write import write_fragments
 from ...arrow.batch_source import BatchSource
@@ -57,7 +58,7 @@ class ColumnWriter:
 
     def add(
         self, table: TableVersion, source: ColumnSource, fragments: Sequence[native.Fragment] | None = None
-    ) -> tuple[native.Schema, list[native.Fragment]]:
+    ) -> tuple[Schema, list[native.Fragment]]:
         """The table's schema with the new columns, and its fragments (or those given) with their files.
 
         Raises:
@@ -66,7 +67,7 @@ class ColumnWriter:
         new = source.schema(table)
         check_input_schema(new)
         schema = table.manifest.schema
-        fields = native.Schema.from_arrow(new, first_id=table.manifest.max_field_id + 1)
+        fields = Schema.from_arrow(new, first_id=table.manifest.max_field_id + 1)
         extended = schema.extended(fields)
         written = self.write(table, fields, source.values, fragments)
         source.finish()
@@ -75,7 +76,7 @@ class ColumnWriter:
     def write(
         self,
         table: TableVersion,
-        fields: native.Schema,
+        fields: Schema,
         values: Values,
         fragments: Sequence[native.Fragment] | None = None,
     ) -> list[native.Fragment]:
@@ -94,7 +95,7 @@ class ColumnWriter:
         return result
 
     def file_of(
-        self, table: TableVersion, fragment: native.Fragment, fields: native.Schema, values: Values
+        self, table: TableVersion, fragment: native.Fragment, fields: Schema, values: Values
     ) -> native.DataFile:
         """A file with some columns of one fragment."""
         schema = pa.schema(fields)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ..._native import table as native
 from ..._native.expr import Expression
+from ..._native.schema import Schema
 from ...arrow.incoming import ReaderLike, coerce_reader
 from ...arrow.json_columns import stored_schema
 from ...arrow.plain_types import plain_type
@@ -169,7 +170,7 @@ def _add_nulls(manifest: native.Manifest, nulls: pa.Schema) -> LanceOperation.Ba
             )
     nulls = stored_schema(nulls)
     check_input_schema(nulls)
-    new = native.Schema.from_arrow(nulls, first_id=manifest.max_field_id + 1)
+    new = Schema.from_arrow(nulls, first_id=manifest.max_field_id + 1)
     fragments = [FragmentMetadata.from_native(fragment) for fragment in manifest.fragments()]
     return LanceOperation.Merge(fragments, LanceSchema(manifest.schema.extended(new)), preserves_nullability=True)
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ..._native import table as native
 from ..._native.deletion import RowsToDelete
+from ..._native.schema import Field
 from ..._native.write import spill_row_lineage
 from ...arrow.blob_arrays import marked_schema
 from ...commit.orphans import StagedFiles
@@ -231,6 +232,6 @@ class RowChanges:
             yield batch
 
 
-def _ids(field: native.Field) -> list[int]:
+def _ids(field: Field) -> list[int]:
     """The ids of a field and of all fields within it."""
     return [field.id, *(id for child in field.children for id in _ids(child))]

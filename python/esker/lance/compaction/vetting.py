@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..._native import table as native
+from ..._native.schema import Field
 from ..._native.store import Store
 from ...exceptions import CommitConflictError, InvalidArgumentError, NotFoundError
 from ...store.stores import is_behind_network
@@ -186,11 +187,11 @@ def _check_new(base: TableVersion, old: Sequence[native.Fragment], new: Sequence
             )
 
 
-def _above(fields: Sequence[native.Field]) -> Mapping[int, frozenset[int]]:
+def _above(fields: Sequence[Field]) -> Mapping[int, frozenset[int]]:
     """For each field all those whose data hold it: itself, what it is part of, and its parts."""
     found: dict[int, frozenset[int]] = {}
 
-    def visit(field: native.Field, parents: frozenset[int]) -> frozenset[int]:
+    def visit(field: Field, parents: frozenset[int]) -> frozenset[int]:
         line = parents | {field.id}
         below = [visit(child, line) for child in field.children]
         found[field.id] = line.union(*below)

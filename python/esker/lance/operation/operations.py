@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TypeAlias
 import pyarrow as pa
 
 from ..._native import table as native
+from ..._native.schema import Schema
 from ...exceptions import InvalidArgumentError, UnsupportedError
 from ...missing import missing_class
 from ...missing_names import OVERLAYS
@@ -462,8 +463,8 @@ def _fragments(fragments: Iterable[FragmentMetadata]) -> list[native.Fragment]:
     return [fragment.to_native() for fragment in fragments]
 
 
-def _schema(schema: LanceSchema | pa.Schema) -> native.Schema:
-    return schema._schema if isinstance(schema, LanceSchema) else native.Schema.from_arrow(schema)
+def _schema(schema: LanceSchema | pa.Schema) -> Schema:
+    return schema._schema if isinstance(schema, LanceSchema) else Schema.from_arrow(schema)
 
 
 def _map_change(change: LanceOperation.UpdateMap | None) -> MapChange | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ..._native import table as native
+from ..._native.schema import Schema
 from ...arrow.batch_source import BatchSource
 from ...arrow.blob_arrays import with_blobs_v2
 from ...arrow.blobs import check_thresholds
@@ -26,7 +26,7 @@ class ConformedRows:
     """
 
     source: BatchSource
-    fields: native.Schema
+    fields: Schema
     data_storage_version: str
 
 
@@ -49,6 +49,6 @@ def conformed(source: BatchSource, request: WriteRequest) -> ConformedRows:
     else:
         if version == "2.2":
             source = with_blobs_v2(source)
-        fields = native.Schema.from_arrow(source.schema)
+        fields = Schema.from_arrow(source.schema)
         fields.check_column_names()
     return ConformedRows(source.counted(request.progress, "writing rows"), fields, version)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from ..._native import table as native
+from ..._native.schema import Field, Schema
 from ...commit.protocol import CommitLock
 from ...exceptions import NotFoundError, SchemaMismatchError
 from ...storage_version import may_stand_together
@@ -17,7 +18,7 @@ from ..log import LanceLog, NamingScheme
 def append_to_newcomer(
     log: LanceLog,
     fragments: Sequence[native.Fragment],
-    schema: native.Schema,
+    schema: Schema,
     data_storage_version: str,
     *,
     properties: dict[str, str] | None,
@@ -61,5 +62,5 @@ def append_to_newcomer(
     return LanceCommit(log, transaction, lock=lock)
 
 
-def _ids(fields: list[native.Field]) -> list[int]:
+def _ids(fields: list[Field]) -> list[int]:
     return [id_ for field in fields for id_ in (field.id, *_ids(field.children))]

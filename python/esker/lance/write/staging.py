@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..._native import table as native
+from ..._native.schema import Schema
 from ..._native.write import write_fragments
 from ...arrow.incoming import coerce_reader
 from ...arrow.struct_offsets import rebased
@@ -34,7 +35,7 @@ class StagedFragments:
     target: LanceTarget
     mode: WriteMode
     fragments: list[native.Fragment]
-    schema: native.Schema
+    schema: Schema
     data_storage_version: str
     initial_bases: list[DatasetBasePath]
     initial_config: dict[str, str]

@@ -15,8 +15,8 @@ use super::inspect::PyFileLayout;
 use crate::arrow::row_numbers;
 use crate::error::Result;
 use crate::scan::PyBatchStream;
+use crate::schema::PySchema;
 use crate::store::PyStore;
-use crate::table::PySchema;
 
 /// One open data file, without a table.
 #[pyclass(name = "FileReader", module = "esker._native.file", frozen)]

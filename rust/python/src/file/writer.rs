@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatch;
 
 use crate::error::Result;
+use crate::schema::PySchema;
 use crate::store::PyStore;
-use crate::table::PySchema;
 
 /// One data file that is being written, without a table. Its lock serialises threads.
 #[pyclass(name = "FileWriter", module = "esker._native.file", frozen)]

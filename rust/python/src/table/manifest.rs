@@ -15,9 +15,9 @@ use pyo3::types::PyBytes;
 use super::base_path::{base_path_parts, PyBasePath};
 use super::fragment::PyFragment;
 use super::index::PyIndex;
-use super::schema::PySchema;
 use super::transaction::PyTransaction;
 use crate::error::{NativeError, Result};
+use crate::schema::PySchema;
 use crate::store::PyStore;
 
 /// One version of a table.

@@ -2,26 +2,21 @@
 
 mod base_path;
 mod data_file;
-mod field;
 mod fragment;
 mod index;
 mod manifest;
 mod naming;
 mod operation;
-mod schema;
 mod transaction;
 
 pub(crate) use fragment::PyFragment;
 pub(crate) use manifest::PyManifest;
 pub(crate) use operation::PyOperation;
-pub(crate) use schema::PySchema;
 pub(crate) use transaction::PyTransaction;
 
 use pyo3::prelude::*;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<field::PyField>()?;
-    module.add_class::<PySchema>()?;
     module.add_class::<data_file::PyDataFile>()?;
     module.add_class::<PyFragment>()?;
     module.add_class::<PyManifest>()?;

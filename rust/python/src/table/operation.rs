@@ -16,8 +16,8 @@ use super::base_path::{base_path, base_path_parts, PyBasePath};
 use super::data_file::PyDataFile;
 use super::fragment::PyFragment;
 use super::index::PyIndex;
-use super::schema::PySchema;
 use crate::error::Result;
+use crate::schema::PySchema;
 
 /// What a transaction does.
 #[pyclass(name = "Operation", module = "esker._native.table", frozen, eq)]

@@ -17,8 +17,8 @@ use pyo3::types::PyBytes;
 use super::fragment::PyFragment;
 use super::manifest::PyManifest;
 use super::operation::PyOperation;
-use super::schema::PySchema;
 use crate::error::Result;
+use crate::schema::PySchema;
 use crate::store::PyStore;
 
 /// A change to a table.

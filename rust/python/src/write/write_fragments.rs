@@ -7,8 +7,9 @@ use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatchReader;
 
 use crate::error::{python, Result};
+use crate::schema::PySchema;
 use crate::store::PyStore;
-use crate::table::{PyFragment, PyManifest, PySchema};
+use crate::table::{PyFragment, PyManifest};
 
 /// Writes a stream as data files and returns a fragment for each.
 #[pyfunction]

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 /// One column or part of a column.
-#[pyclass(name = "Field", module = "esker._native.table", frozen)]
+#[pyclass(name = "Field", module = "esker._native.schema", frozen)]
 pub(crate) struct PyField(pub(crate) Field);
 
 /// Key-values as a dict of str to bytes.

@@ -15,7 +15,7 @@ use crate::arrow::schema_capsule;
 use crate::error::Result;
 
 /// A table's columns with their field ids.
-#[pyclass(name = "Schema", module = "esker._native.table", frozen, eq)]
+#[pyclass(name = "Schema", module = "esker._native.schema", frozen, eq)]
 #[derive(PartialEq, Eq)]
 pub(crate) struct PySchema(pub(crate) Schema);
 
