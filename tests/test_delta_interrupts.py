@@ -5,14 +5,21 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from esker._native.store import Store
 from esker.delta import DeltaTable, write_deltalake
+from esker.delta.change.column_copies import ColumnCopies
+from esker.delta.schema import Schema
+from esker.delta.write.data_files import DataFileWriter
+from esker.delta.write.file_sink import FileSink
 
 ROWS = 200_000
 FILES = 4
@@ -102,3 +109,69 @@ def test_ctrl_c_in_the_middle_of_a_verb_leaves_all_or_nothing(verb: str, layout:
         table.delete("id = 0")
         assert table.to_pyarrow_table().num_rows == (old if table.version() < FILES + 1 else new).num_rows - 1
     assert interrupted
+
+
+class Starts:
+    """Breaks the start of a thread off, as Ctrl-C may, before its pool knows of it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, name: str, number: int) -> None:
+        self.threads: list[threading.Thread] = []
+        start = threading.Thread.start
+
+        def broken(thread: threading.Thread) -> None:
+            start(thread)
+            if thread.name.startswith(name):
+                self.threads.append(thread)
+                if len(self.threads) == number:
+                    raise KeyboardInterrupt
+
+        monkeypatch.setattr(threading.Thread, "start", broken)
+
+    def join(self) -> None:
+        assert self.threads
+        for thread in self.threads:
+            thread.join(30)
+
+
+def slow(monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> None:
+    """Has a method wait before it begins."""
+    method = getattr(owner, name)
+
+    def late(self: Any, *given: Any) -> Any:
+        time.sleep(0.3)
+        return method(self, *given)
+
+    monkeypatch.setattr(owner, name, late)
+
+
+def test_a_copy_whose_thread_was_broken_off_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Texts that do not shrink: files of more than 4 MiB are copied column by column.
+    ids = np.arange(400_000)
+    noise = np.random.default_rng(1).bytes(16 * len(ids)).hex()
+    texts = pa.array([noise[32 * n : 32 * n + 32] for n in range(len(ids))])
+    for part in range(2):
+        write_deltalake(tmp_path, pa.table({"id": ids + part * len(ids), "s": texts}), mode="append")
+    there = {file.name for file in tmp_path.rglob("*.parquet")}
+    starts = Starts(monkeypatch, "esker-delta-copies", 1)
+    slow(monkeypatch, ColumnCopies, "_part")
+    with pytest.raises(KeyboardInterrupt):
+        DeltaTable(tmp_path).delete("id % 3 = 1")
+    starts.join()
+    assert {file.name for file in tmp_path.rglob("*.parquet")} == there
+    assert DeltaTable(tmp_path).version() == 1
+
+
+def test_a_new_file_whose_thread_was_broken_off_is_not_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store("memory://broken-off")
+    batch = pa.record_batch({"id": np.arange(1000)})
+    writer = DataFileWriter(store, Schema.from_arrow(batch.schema), [], {})
+    writer.write(batch)
+    # The second thread is that of the put.
+    starts = Starts(monkeypatch, "esker-delta-files", 2)
+    slow(monkeypatch, DataFileWriter, "_encode")
+    slow(monkeypatch, FileSink, "finish")
+    with pytest.raises(KeyboardInterrupt):
+        writer.close()
+    writer.abandon()
+    starts.join()
+    assert store.list_paths("") == []

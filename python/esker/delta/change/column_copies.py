@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..._native.delta import ColumnSplice
+from ...commit.gate import Gate
 from ...commit.orphans import StagedFiles
 from ..definition.partition_text import directories, encode_path
 from ..definition.physical_names import PhysicalNames
@@ -197,10 +198,11 @@ class ColumnCopies:
         """
         threads = _THREADS if self._most * _THREADS <= self._table.budget.column else 1
         with ThreadPoolExecutor(threads, thread_name_prefix="esker-delta-copies") as pool:
-            made = pool.map(lambda pair: self._copy(pair[0], pair[1], changes), files)
+            gate = Gate()
             try:
-                return list(made)
+                return list(pool.map(lambda pair: gate.run(lambda: self._copy(pair[0], pair[1], changes)), files))
             except BaseException:
+                gate.close()
                 pool.shutdown(cancel_futures=True)
                 raise
 

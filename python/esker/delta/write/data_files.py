@@ -19,6 +19,7 @@ import uuid
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..._native.store import Store
+from ...commit.gate import Gate
 from ...commit.orphans import StagedFiles
 from ...exceptions import InvalidArgumentError
 from ..definition.partition_text import check_partition_type, directories, encode_path, partition_text
@@ -143,6 +145,7 @@ class DataFileWriter:
         self._open: dict[tuple[str | None, ...], _OpenFile] = {}
         self._adds: list[dict[str, Any]] = []
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="esker-delta-files")
+        self._gate = Gate()
         self._leaving: deque[tuple[_OpenFile, Future[None]]] = deque()
         self._sinks: set[FileSink] = set()
         self._named = 0
@@ -171,6 +174,7 @@ class DataFileWriter:
                 self._finish(self._open.pop(next(iter(self._open))))
             self._wait(0, 0)
         finally:
+            self._gate.close()
             self._pool.shutdown()
             self._abort()
         return self._adds
@@ -178,6 +182,7 @@ class DataFileWriter:
     def stop(self) -> None:
         """Drops what is not written yet, and returns once no put is running: then files can be deleted."""
         self._open.clear()
+        self._gate.close()
         self._pool.shutdown(cancel_futures=True)
         self._abort()
 
@@ -268,7 +273,7 @@ class DataFileWriter:
         file.wait()
         batches, file.encoding_bytes = file.pending, file.pending_bytes
         file.pending, file.pending_bytes, file.pending_rows = [], 0, 0
-        file.encoding = self._pool.submit(self._encode, file, batches)
+        file.encoding = self._pool.submit(self._gate.run, partial(self._encode, file, batches))
 
     def _encode(self, file: _OpenFile, batches: list[pa.RecordBatch]) -> None:
         import pyarrow.parquet as pq
@@ -299,7 +304,7 @@ class DataFileWriter:
         }
         self._adds.append(add)
         # Its last row group was submitted before this, so that the pool cannot deadlock.
-        self._leaving.append((file, self._pool.submit(self._put, file, add)))
+        self._leaving.append((file, self._pool.submit(self._gate.run, partial(self._put, file, add))))
         self._wait(2 * _THREADS, self._limit)
 
     def _wait(self, files: int, size: int) -> None:
