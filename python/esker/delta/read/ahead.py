@@ -36,15 +36,17 @@ def read_ahead(
     ahead = _Ahead(readers, size, limit)
     count = min(len(readers), threads or min(_THREADS, os.cpu_count() or 1))
     workers = [threading.Thread(target=ahead.work, name=f"esker-delta-ahead-{n}") for n in range(count)]
+    started: list[threading.Thread] = []
     try:
         for worker in workers:
             worker.start()
+            started.append(worker)
         yield from ahead.items()
     finally:
+        # One whose start Ctrl-C broke off cannot be joined; it ends as the others do.
         ahead.stop()
-        for worker in workers:
-            if worker.ident is not None:
-                worker.join()
+        for worker in started:
+            worker.join()
 
 
 class _Ahead(Generic[T]):
