@@ -18,6 +18,7 @@ import esker
 from esker.exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
 from esker.file import LanceFileReader, LanceFileSession
 from esker.fragment import DataFile
+from esker.repo import Repository
 
 IDS = pa.field("id", pa.int32())
 
@@ -278,3 +279,45 @@ def test_packed_blobs_lie_where_pylance_puts_them(calls: list[Any], cut: int, la
         folder.rmdir()
     assert arrays[0].equals(arrays[1])
     assert files[0] == files[1]
+
+
+def test_a_clean_up_removes_blob_files_that_no_data_file_names_and_no_others(tmp_path: Path) -> None:
+    dataset = table_of(tmp_path, [b"old" * 50_000])
+    session = LanceFileSession(tmp_path / "data")
+    for name in ("dead.lance", "used.lance"):
+        with session.open_packed_blob_writer(name, 1) as packed:
+            packed.write_blob(b"new")
+            blobs = packed.finish_array("blob")
+    schema = pa.schema([IDS, packed.field])
+    with session.open_writer("used.lance", schema=schema, version="2.2") as file:
+        file.write_batch(pa.record_batch([pa.array([0], pa.int32()), blobs], schema=schema))
+    # Both may be of somebody who is at work, until they are old.
+    dataset.cleanup_old_versions(older_than=timedelta(0))
+    assert len(list(tmp_path.rglob("*.blob"))) == 3
+    dataset = replace(esker, tmp_path, "used.lance", dataset.version)
+    dataset.cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
+    assert [path.parent.name for path in tmp_path.rglob("*.blob")] == ["used"]
+    assert values(lance.dataset(str(tmp_path)), 1) == [b"new"]
+
+
+def test_prepared_blobs_go_into_a_table_of_a_branch(tmp_path: Path) -> None:
+    repo = Repository.create(tmp_path / "lake")
+    uri = repo.branch("main").store_uri("photos")
+    dataset = esker.write_dataset(pa.table({"blob": esker.blob_array([b"old"])}), uri, data_storage_version="2.2")
+    with repo.branch("main").transact("blobs of a loader") as tx:
+        inside = tx.store_uri("photos")
+        session = LanceFileSession(f"{inside}/data")
+        with session.open_dedicated_blob_writer("a.lance", 1) as writer:
+            writer.write(b"new" * 10)
+            builder = esker.BlobDescriptorArrayBuilder("blob")
+            builder.append(writer.finish())
+        schema = pa.schema([builder.field])
+        with session.open_writer("a.lance", schema=schema, version="2.2") as file:
+            file.write_batch(pa.record_batch([builder.finish()], schema=schema))
+        dataset = esker.dataset(inside)
+        group = esker.LanceOperation.DataReplacementGroup(0, DataFile.create(dataset, "a.lance"))
+        operation = esker.LanceOperation.DataReplacement([group])
+        esker.LanceDataset.commit(dataset, operation, read_version=dataset.version)
+    repo.gc(dry_run=False, grace_s=-3600)
+    assert values(esker.dataset(uri), 1) == [b"new" * 10]
+    assert list(repo.fsck(tables=True)) == []
