@@ -15,7 +15,7 @@ import tempfile
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -121,6 +121,14 @@ class _Frame:
         return pa.Table.from_pylist(self._rows, pa.schema({"id": pa.int64(), "by": pa.string()}))
 
 
+def upsert_of(
+    uri: str, kind: str, query: str, compacts: int | None = None
+) -> Callable[[list[dict[str, Any]], int], None]:
+    """What `upsert_stream` does to the rows of a batch by its number."""
+    upsert = _Upsert(TableAddress(uri, {}), ["id"], None, {}, query, kind == "delta", compacts)
+    return lambda rows, number: upsert(_Frame(rows), number)  # type: ignore[arg-type]
+
+
 class Course:
     """One history."""
 
@@ -209,9 +217,9 @@ class Course:
     def _attempt(self, query: str, number: int, rows: list[dict[str, Any]], strikes: Strikes) -> None:
         self.runs += 1
         if self.mode == "upsert":
-            upsert = _Upsert(TableAddress(self.uri, {}), ["id"], None, {}, query, self.kind == "delta", self.compacts)
+            upsert = upsert_of(self.uri, self.kind, query, self.compacts)
             WEATHER.set(strikes)
-            upsert(_Frame(rows), number)  # type: ignore[arg-type]
+            upsert(rows, number)
             return
         cut = sorted(self.rng.sample(range(len(rows) + 1), 2)) if len(rows) > 1 else [0, 0]
         with patch.object(sink, "SMALL_BYTES", self.small):
