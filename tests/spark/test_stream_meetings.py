@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,11 +18,16 @@ from pyspark.sql import datasource
 from pyspark.sql import types as T
 
 import esker
+from esker._native.fault import FaultStore
+from esker._native.store import Store
+from esker.commit import resolve
 from esker.delta import DeltaTable
-from esker.exceptions import CommitConflictError, NotFoundError, SchemaMismatchError, UnsupportedError
+from esker.exceptions import CommitConflictError, EskerError, NotFoundError, SchemaMismatchError, UnsupportedError
 from esker.lance.commit import LanceCommit
 from esker.spark.options import TableAddress
 from esker.spark.streaming import automatic_compaction, sink
+from esker.store.stores import register
+from tests.servers import S3Server
 from tests.spark.jobs import batches, planned, staged, wrote
 from tests.spark.stream_histories import SCHEMA, upsert_of
 from tests.spark.streams import Batch
@@ -290,3 +297,47 @@ def test_compression_is_kept_by_the_table_that_a_stream_makes(tmp_path: Path) ->
     Batch(uri, SCHEMA, QUERY, 1).run(_rows(1))
     assert esker.dataset(uri).config()["esker.compression"] == "small"
     assert _there(uri) == [0, 1]
+
+
+@pytest.mark.parametrize("mode", ["append", "complete", "upsert"])
+def test_a_lost_reply_of_a_bucket_and_a_restart_before_the_note(s3: S3Server, kind: str, mode: str) -> None:
+    """The entry is put, its reply is lost, what is read next fails, and then Spark runs the batch again: twice."""
+    path = f"s3://{s3.bucket()}/t"
+    state: dict[str, bool] = {"armed": False, "hit": False, "failed": False}
+
+    def watch(verb: str, path: str) -> str | None:
+        if state["armed"] and not state["hit"] and "put" in verb and path.startswith(("_versions/", "_delta_log/")):
+            state["hit"] = True
+            return "lose_reply"
+        if state["hit"] and not state["failed"] and "put" not in verb:
+            state["failed"] = True
+            return "fail"
+        return None
+
+    def open_store(uri: str, options: Mapping[str, str], durable: bool) -> Store:
+        inner = resolve(uri.replace("s3lost://", "s3://", 1), storage_options=s3.storage_options)
+        return FaultStore(inner, "", watch=watch).store
+
+    register("s3lost", open_store)
+    uri = path.replace("s3://", "s3lost://", 1)
+
+    def run(number: int) -> None:
+        rows = _rows(number, number + 1) if mode == "upsert" else _rows(number)
+        if mode == "upsert":
+            upsert_of(uri, kind, QUERY)(rows, number)
+        else:
+            Batch(uri, SCHEMA, QUERY, number, complete=mode == "complete", tableFormat=kind).run(rows)
+
+    run(0)
+    state["armed"] = True
+    with suppress(EskerError):
+        run(1)
+    assert state["hit"]
+    for number in (1, 1, 2, 2):
+        run(number)
+    if kind == "lance":
+        found = lance.dataset(path, storage_options=s3.storage_options).to_table()
+    else:
+        found = deltalake.DeltaTable(path, storage_options=s3.storage_options).to_pyarrow_table()
+    expected = {"append": [0, 1, 2], "complete": [2], "upsert": [0, 1, 2, 3]}
+    assert sorted(found["id"].to_pylist()) == expected[mode]
