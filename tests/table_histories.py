@@ -6,7 +6,7 @@ Nothing here asks the repository how it sees tables: logs are read off its listi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -141,6 +141,16 @@ def relation(source: Log, dest: Log) -> str:
     return "behind" if ours in dest.entries else "unknown"
 
 
+def completed(log: Log, older: Iterable[Log]) -> Log:
+    """A log with the entries that it had before clean-ups: those of older ones that it goes on from."""
+    left = [one for one in older if one.format == log.format]
+    while found := [one for one in left if log.entries.get(max(one.entries)) == one.newest]:
+        for one in found:
+            left.remove(one)
+            log = replace(log, entries={**one.entries, **log.entries})
+    return log
+
+
 def united(source: Log, dest: Log) -> Log:
     """A side that is taken whole: all that the destination has, and the source's on top."""
     newest = max(dest.entries)
@@ -151,9 +161,17 @@ def united(source: Log, dest: Log) -> Log:
 
 
 def merged_table(
-    base: Log | None, source: Log | None, dest: Log | None, strategy: str | None, rows: Mapping[str, Rows]
+    base: Log | None,
+    source: Log | None,
+    dest: Log | None,
+    strategy: str | None,
+    rows: Mapping[str, Rows],
+    known: Callable[[], tuple[Log, Log]],
 ) -> list[Becomes | None]:
-    """What a merge may make of a table; the first is what is expected, further ones are allowed."""
+    """What a merge may make of a table; the first is what is expected, further ones are allowed.
+
+    `known` is asked for both sides' logs as their history tells them, where a clean-up took what would tell.
+    """
     if source == dest:
         return [Becomes(dest)]
     if source is None:
@@ -177,9 +195,12 @@ def merged_table(
     if base is not None and relation(source, base) == "same":
         return [Becomes(dest), CONFLICT] if source.format != dest.format else [Becomes(dest)]
     found = relation(source, dest)
+    if found == "unknown":
+        found = relation(*known())
     if found in ("same", "behind"):
         return [Becomes(dest)]
     if found == "extends":
+        # The versions between are nowhere where the source has cleaned them up.
         return [Becomes(united(source, dest))]
     if strategy == "dest-wins":
         return [Becomes(dest)]

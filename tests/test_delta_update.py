@@ -12,6 +12,7 @@ import pytest
 
 from esker import exceptions
 from esker.delta import CommitProperties, DeltaTable, Field, Schema, write_deltalake
+from esker.delta.change.budget import Budget
 from tests.delta_rows import rows
 from tests.test_delta_delete import entry, read_by_theirs, without_times
 
@@ -232,3 +233,36 @@ def test_mapped_and_nested_columns_are_kept(tmp_path: Path) -> None:
         (11, "update_postimage"),
         (13, "update_postimage"),
     ]
+
+
+@pytest.mark.parametrize("allowed", [0, 40_000, 1 << 20])
+@pytest.mark.parametrize("predicate", ["id % 97 = 5", "id % 97 = 5 and v like 'row 1%'", "id % 3 = 1", "id < 40"])
+def test_an_update_is_the_same_whether_the_values_that_the_predicate_read_were_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allowed: int, predicate: str
+) -> None:
+    monkeypatch.setattr(Budget, "ahead", property(lambda _: 4 * allowed))
+    expected: dict[int, dict[str, Any]] = {}
+    for number in range(3):
+        ids = range(number * 20_000, (number + 1) * 20_000)
+        part = pa.table({"id": pa.array(ids), "v": [f"row {n}" for n in ids], "x": [n / 2 for n in ids]})
+        write_deltalake(tmp_path, part, mode="append", configuration=ON)
+        expected |= {row["id"]: row for row in part.to_pylist()}
+    table = DeltaTable(tmp_path)
+    # Rows that went before are not among those whose values were kept.
+    table.delete("id % 5 = 0")
+    left = [row for number, row in sorted(expected.items()) if number % 5]
+    for asked in (predicate, "x >= 20000"):
+        table.update({"x": "x + 1"}, predicate=asked)
+        left = [{**row, "x": row["x"] + _holds(asked, row)} for row in left]
+        assert table.to_pyarrow_table().sort_by("id").to_pylist() == left
+    assert sorted(read_by_theirs(tmp_path).to_pylist(), key=lambda row: row["id"]) == left
+
+
+def _holds(predicate: str, row: dict[str, Any]) -> bool:
+    return {
+        "id % 97 = 5": row["id"] % 97 == 5,
+        "id % 97 = 5 and v like 'row 1%'": row["id"] % 97 == 5 and row["v"].startswith("row 1"),
+        "id % 3 = 1": row["id"] % 3 == 1,
+        "id < 40": row["id"] < 40,
+        "x >= 20000": row["x"] >= 20000,
+    }[predicate]

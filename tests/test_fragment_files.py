@@ -174,7 +174,6 @@ def test_arguments_of_a_commit_are_refused_where_nothing_is_committed(tmp_path: 
         "transaction_properties": {"by": "me"},
         "enable_stable_row_ids": True,
         "max_retries": 3,
-        "session": esker.Session(),
     }
     for name, value in given.items():
         with pytest.raises(UnsupportedError, match=name):

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import esker
+from esker.fragment import write_fragments
 from esker.repo import Repository
 from tests.samples import people, same
 
@@ -53,6 +54,22 @@ def test_datasets_of_a_session_share_what_was_read(uri: str) -> None:
     cost = alone.io_stats()
     assert shared.read_iops < cost.read_iops, "files that the other one opened are open"
     assert not alone.session().is_same_as(one.session())
+
+
+def test_fragments_are_written_within_a_session(uri: str) -> None:
+    table = pa.table({"id": [1, 2, 3]})
+    session = esker.Session()
+    fragments = write_fragments(table, uri, mode="create", session=session)
+    written = session.io_stats()
+    assert written.write_iops > 0
+    fragments.append(esker.LanceFragment.create(uri, table, mode="create", session=session))
+    assert session.io_stats().write_bytes > 0
+    dataset = esker.LanceDataset.commit(uri, esker.LanceOperation.Overwrite(table.schema, fragments))
+    assert dataset.count_rows() == 6
+    assert lance.dataset(uri).count_rows() == 6
+    # As the real one takes it, and like there it changes nothing of what is written.
+    theirs = lance.fragment.write_fragments(table, f"{uri}-theirs", mode="create", session=lance.Session())
+    assert [one.physical_rows for one in theirs] == [3]
 
 
 def test_each_dataset_counts_its_own_requests(uri: str) -> None:

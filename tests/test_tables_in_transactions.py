@@ -249,6 +249,26 @@ def test_two_that_create_one_table_do_not_mix(repo: Repository) -> None:
     assert ids(repo, "t2") == [2]
 
 
+def test_a_table_that_was_made_and_dropped_again_is_not_told_nor_made_again_after_others(repo: Repository) -> None:
+    with repo.branch("main").transact("another format in its place") as tx:
+        write_deltalake(tx.store_uri("new"), rows(1))
+        write_deltalake(tx.store_uri("gone"), rows(1))
+        for table in ("new", "gone"):
+            tx.delete_objects([one.path for one in tx.objects(prefix=f"{table}/")])
+        assert tx.versions == {}
+        esker.write_dataset(rows(2), tx.store_uri("new"))
+        lance_append(5)(tx)
+        assert tx.versions == {"new": (1,), "t": (2,)}
+        # Others are faster: what is left is made again on top of theirs.
+        with repo.branch("main").transact("others") as other:
+            lance_append(4)(other)
+    assert tx.versions == {"new": (1,), "t": (3,)}
+    assert ids(repo, "t") == [1, 2, 3, 4, 5]
+    assert esker.dataset(repo.ref("main").store_uri("new")).to_table()["id"].to_pylist() == [2]
+    assert not [one.path for one in repo.ref("main").objects(prefix="gone/")]
+    assert list(repo.fsck(tables=True)) == []
+
+
 def test_on_lost_error_refuses_what_would_be_replayed_and_nothing_else(repo: Repository) -> None:
     error = refused(repo, [lance_append(10)], [lance_append(20)], on_lost="error")
     assert error.retryable

@@ -12,6 +12,8 @@ import deltalake
 import pytest
 
 import esker
+from esker.delta import DeltaTable
+from esker.exceptions import EskerError
 from esker.repo import HookEvent, Repository
 from esker.repo.errors import NoChangesError, TableConflictError
 from tests.table_branches import FORMATS, Format, Lake
@@ -195,3 +197,37 @@ def test_a_squash_merge_can_be_followed_by_clean_ups_on_both_sides(tmp_path: Pat
     clean(lake, lake.main)
     f.merge_into("main")
     assert lake.read() == (4, [1, 2, 3, 4])
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_merge_after_a_clean_up_of_the_source_keeps_every_version_of_the_destination(
+    tmp_path: Path, format: Format
+) -> None:
+    lake, first = Lake(tmp_path, format), int(format == "lance")
+    kept: dict[str, Any] = {"configuration": {"delta.logRetentionDuration": "interval 0 days"}}
+    lake.write(lake.main, 1, mode="create" if first else "error", **({} if first else kept))
+    lake.write(lake.main, 2)
+    f = lake.fork()
+    lake.write(f, 3)
+    lake.write(f, 4)
+    clean(lake, f)
+    if not first:
+        lake.change(f, lambda uri: DeltaTable(uri).cleanup_metadata())
+    assert len([path for path in lake.history("f") if path.endswith((".json", ".manifest"))]) == 1
+    f.merge_into("main")
+    lake.repo.gc(dry_run=False, grace_s=-3600)
+    uri = lake.main.store_uri(lake.path)
+
+    def rows(version: int) -> list[int]:
+        if first:
+            found = esker.dataset(uri, version=version).to_table()
+        else:
+            found = DeltaTable(uri, version=version).to_pyarrow_table()
+        return sorted(found["id"].to_pylist())
+
+    assert [rows(first + n) for n in (0, 1, 3)] == [[1], [1, 2], [1, 2, 3, 4]]
+    # The version between was never on the destination, and is nowhere now.
+    with pytest.raises(EskerError):
+        rows(first + 2)
+    assert lake.read() == (first + 3, [1, 2, 3, 4])
+    assert list(lake.repo.fsck(tables=True)) == []

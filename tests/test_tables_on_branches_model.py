@@ -10,7 +10,8 @@ from __future__ import annotations
 import itertools
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from tests.table_histories import (
     Content,
     Log,
     Rows,
+    completed,
     find_content,
     learned,
     merged_plain,
@@ -317,8 +319,16 @@ class TablesMachine(RuleBasedStateMachine):
         base = self.repo.ref(dest).merge_base(source)
         assert base is not None
         was, mine, other = self.contents[base.id], self.head(source), self.head(dest)
+        heads = self.heads[source], self.heads[dest]
         allowed = {
-            path: merged_table(was.tables.get(path), mine.tables.get(path), other.tables.get(path), strategy, self.rows)
+            path: merged_table(
+                was.tables.get(path),
+                mine.tables.get(path),
+                other.tables.get(path),
+                strategy,
+                self.rows,
+                partial(self.known, path, *heads),
+            )
             for path in {*mine.tables, *other.tables}
         }
         self.attempt(
@@ -328,6 +338,26 @@ class TablesMachine(RuleBasedStateMachine):
             lambda: allowed,
             lambda: merged_plain(was.plain, mine.plain, other.plain, strategy),
         )
+
+    def known(self, path: str, *heads: str) -> tuple[Log, Log]:
+        """A table's logs on two commits, with what the commits before them had."""
+        source, dest = (
+            completed(self.contents[head].tables[path], list(self.older_logs(head, path))) for head in heads
+        )
+        return source, dest
+
+    def older_logs(self, head: str, path: str) -> Iterator[Log]:
+        """The logs that a table has had on the way to a commit."""
+        left, seen = list(self.parents[head]), set[str]()
+        while left:
+            id = left.pop()
+            if id in seen or id not in self.contents:
+                continue
+            seen.add(id)
+            left += self.parents[id]
+            log = self.contents[id].tables.get(path)
+            if log is not None:
+                yield log
 
     @rule(source=BRANCHES, dest=BRANCHES, back=st.integers(0, 2), pick=st.booleans())
     def transplant(self, source: str, dest: str, back: int, pick: bool) -> None:

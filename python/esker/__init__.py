@@ -28,8 +28,10 @@ if TYPE_CHECKING:
         dataset,
         write_dataset,
     )
+    from .file.blob_writers import DedicatedBlobWriter, PackedBlobWriter
     from .fragment import FragmentMetadata, LanceFragment
     from .lance.base_path import DatasetBasePath
+    from .lance.blob.prepared import BlobDescriptor, BlobDescriptorArrayBuilder
     from .lance.cleanup.explanation import (
         CleanupCandidateFile,
         CleanupExplanation,
@@ -48,6 +50,8 @@ __all__ = [
     "Blob",
     "BlobArray",
     "BlobColumn",
+    "BlobDescriptor",
+    "BlobDescriptorArrayBuilder",
     "BlobFile",
     "BlobType",
     "CleanupCandidateFile",
@@ -56,6 +60,7 @@ __all__ = [
     "CleanupStats",
     "DataStatistics",
     "DatasetBasePath",
+    "DedicatedBlobWriter",
     "FieldStatistics",
     "FragmentMetadata",
     "IOStats",
@@ -65,6 +70,7 @@ __all__ = [
     "LanceOperation",
     "LanceScanner",
     "MergeInsertBuilder",
+    "PackedBlobWriter",
     "ScanStatistics",
     "Session",
     "Transaction",
@@ -94,7 +100,9 @@ _HOMES = {
         "dataset",
         "write_dataset",
     ),
+    "file.blob_writers": ("DedicatedBlobWriter", "PackedBlobWriter"),
     "fragment": ("FragmentMetadata", "LanceFragment"),
+    "lance.blob.prepared": ("BlobDescriptor", "BlobDescriptorArrayBuilder"),
     "lance.cleanup.explanation": (
         "CleanupCandidateFile",
         "CleanupExplanation",

@@ -14,7 +14,6 @@ VECTORS = f"compute distances over LanceDataset.to_table(), or search with {_PYL
 TEXTS = f"filter with LIKE or SIMILAR TO, or search with {_PYLANCE}"
 LOG_OF_ROWS = "append with write_dataset, or upsert with LanceDataset.merge_insert"
 COST = "see LanceDataset.io_stats for requests and bytes"
-BLOBS = "give blobs as columns of write_dataset; see esker.blob_array"
 OVERLAYS = "write the changed columns with LanceFragment.update_columns, or LanceDataset.update"
 CATALOGS = "open tables by their URI: dataset(uri, storage_options=...)"
 TRAINING = "read batches with LanceDataset.to_batches, and rows by chance with sample or take"
@@ -24,10 +23,7 @@ _OPTIONS = "pass plain values; the docstring of the method says which"
 
 NAMES: Mapping[str, Mapping[str, str]] = {
     "esker": {
-        "BlobDescriptor": BLOBS,
-        "BlobDescriptorArrayBuilder": BLOBS,
         "CompactedSsTable": LOG_OF_ROWS,
-        "DedicatedBlobWriter": BLOBS,
         "ExecutionPlan": "see LanceScanner.explain_plan and analyze_plan for the plan of a scan",
         "FFILanceTableProvider": "register LanceDataset.scanner().to_reader(), or query with DuckDB",
         "FtsToken": TEXTS,
@@ -36,7 +32,6 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "LsmPointLookupPlanner": LOG_OF_ROWS,
         "LsmScanner": LOG_OF_ROWS,
         "LsmVectorSearchPlanner": LOG_OF_ROWS,
-        "PackedBlobWriter": BLOBS,
         "ShardSnapshot": LOG_OF_ROWS,
         "ShardWriter": LOG_OF_ROWS,
         "ShardingField": LOG_OF_ROWS,

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import esker
+import esker.delta
 from esker.exceptions import CommitConflictError, InvalidArgumentError, NotFoundError, SchemaMismatchError
 from esker.spark import EskerSource
 from tests.spark.streams import Query, ids
@@ -193,6 +194,63 @@ def test_versions_that_change_rows_are_refused_or_passed_over(
             query.batch()
     query.start(**{ignored or "skipChangeCommits": "true"})
     assert _ids(query.rows()) == [10, 11]
+
+
+def _merged(table: Table, rows: pa.Table, *, by_peer: bool, deletes: bool = False) -> None:
+    """An upsert, or a delete of the rows that match."""
+    if table.kind == "lance":
+        given: Any = (lance if by_peer else esker).dataset(table.uri).merge_insert("id")
+        ready = given.when_matched_delete() if deletes else given.when_matched_update_all()
+    else:
+        given = (deltalake if by_peer else esker.delta).DeltaTable(table.uri).merge(rows, "t.id = s.id", "s", "t")
+        ready = given.when_matched_delete() if deletes else given.when_matched_update_all()
+    ready = ready if deletes else ready.when_not_matched_insert_all()
+    ready.execute(*([rows] if table.kind == "lance" else []))
+
+
+@pytest.mark.parametrize("by_peer", [False, True])
+@pytest.mark.parametrize("stable", [False, True])
+def test_an_upsert_of_new_keys_only_adds_rows(tmp_path: Path, table: Table, by_peer: bool, stable: bool) -> None:
+    if table.kind == "lance" and not stable:
+        table.uri = str(tmp_path / "unstable")
+        lance.write_dataset(ids(0, 3), table.uri)
+    query = Query(table.uri)
+    assert len(query.rows()) == 3
+    _merged(table, ids(3, 6), by_peer=by_peer)
+    _merged(table, ids(6, 7), by_peer=by_peer)
+    table.append(ids(7, 8))
+    one_by_one = Query(table.uri, startingVersion=table.first + 1, maxRowsPerTrigger=2)
+    assert [row["id"] for row in one_by_one.rows()] == [3, 4, 5, 6, 7]
+    assert _ids(query.rows()) == [3, 4, 5, 6, 7]
+    if table.kind == "lance":
+        # A feed needs no row ids for what was only inserted.
+        fed = Query(table.uri, readChangeFeed="true", startingVersion=2).rows()
+        assert [(row["_change_type"], row["id"]) for row in fed] == [("insert", n) for n in (3, 4, 5, 6, 7)]
+    _merged(table, ids(7, 9), by_peer=by_peer)
+    with pytest.raises(InvalidArgumentError, match="changes rows"):
+        query.batch()
+
+
+@pytest.mark.parametrize("by_peer", [False, True])
+def test_a_merge_that_only_deletes_is_a_delete_where_the_log_tells(table: Table, by_peer: bool) -> None:
+    query = Query(table.uri)
+    assert len(query.rows()) == 3
+    _merged(table, ids(1, 2), by_peer=by_peer, deletes=True)
+    table.append(ids(10, 11))
+    with pytest.raises(InvalidArgumentError, match="skipChangeCommits"):
+        query.batch()
+    # A merge of a Delta table writes whole files anew, and does not say that their rows have only stayed.
+    query.start(**{"ignoreDeletes" if table.kind == "lance" else "skipChangeCommits": "true"})
+    assert _ids(query.rows()) == [10]
+
+
+def test_a_change_of_no_rows_is_none(table: Table) -> None:
+    query = Query(table.uri)
+    assert len(query.rows()) == 3
+    table.update("id = 99")
+    table.delete("id = 99")
+    table.append(ids(10, 11))
+    assert _ids(query.rows()) == [10]
 
 
 def test_rearranged_rows_are_none(table: Table) -> None:

@@ -14,6 +14,9 @@ from .blobs import BLOB_EXTENSION, BLOB_KEY, BlobType
 
 _PLAIN_BLOB = BlobType.__arrow_ext_deserialize__(pa.struct([("data", pa.large_binary()), ("uri", pa.utf8())]), b"")
 
+BLOB_DESCRIPTION = ["kind", "position", "size", "blob_id", "blob_uri"]
+"""What a file says of a blob of the second kind."""
+
 
 def is_blob_type(type_: pa.DataType) -> bool:
     """Whether it is `lance.blob.v2`, the type of a blob column of the second kind, whichever library registered it."""

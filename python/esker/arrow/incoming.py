@@ -2,7 +2,7 @@
 
 Accepted are a table, a reader, a dataset, a scanner, pandas, polars, dictionaries, a list of instances of a pydantic
 model, an iterator of batches with a schema, and any object with `__arrow_c_stream__`. View types become the plain
-types that files hold, and JSON text becomes JSONB.
+types that files hold, JSON text becomes JSONB, and prepared blobs become values.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from .batch_source import BatchSource
 from .casting import cast_batch
 from .json_columns import as_jsonb
 from .plain_types import plain_schema
+from .prepared_blobs import as_values
 from .pydantic_models import is_model, models_to_table
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def coerce_reader(data_obj: ReaderLike, schema: pa.Schema | None = None) -> Batc
     target = plain_schema(source.schema if schema is None else schema)
     if not target.equals(source.schema, check_metadata=True):
         source = source.map(target, lambda batch: cast_batch(batch, target))
-    return as_jsonb(source)
+    return as_jsonb(as_values(source))
 
 
 def _source(data_obj: ReaderLike, schema: pa.Schema | None) -> BatchSource:

@@ -1,7 +1,8 @@
-"""A gate for the threads of a change: once it is closed none of them puts a file any more.
+"""A gate for the threads of a change: once it is closed none of them leaves a file.
 
 A pool of threads does not know of a thread whose start Ctrl-C broke off: the thread runs, and a shutdown does not wait
-for it. Files that were put after the staged ones were deleted would stay.
+for it. Files that were put after the staged ones were deleted would stay. And a second Ctrl-C ends the waiting for a
+put that takes long: a thread that meets a closed gate after its put deletes what it has put.
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ class Gate:
         self._inside = 0
         self._is_closed = False
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing begins any more: what is put now is to be deleted by who puts it."""
+        return self._is_closed
+
     def run(self, work: Callable[[], T]) -> T:
         """Does some work, and returns what comes of it.
 
@@ -47,7 +53,7 @@ class Gate:
                 self._changed.notify_all()
 
     def close(self) -> None:
-        """Lets nothing begin any more, and returns once what was begun has ended.
+        """Lets nothing begin any more, and returns once what was begun has ended, unless Ctrl-C comes before.
 
         Example:
             `gate.close()`

@@ -20,6 +20,7 @@ import random
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ..exceptions import (
@@ -32,7 +33,15 @@ from ..exceptions import (
     UnsupportedError,
 )
 from .orphans import Outcome, StagedFiles, acknowledge
-from .protocol import CommitProtocol, CommittedChange, LeavesTraces, MayMissHistory, NothingPut, Verdict
+from .protocol import (
+    CommitProtocol,
+    CommittedChange,
+    KnowsItsPuts,
+    LeavesTraces,
+    MayMissHistory,
+    NothingPut,
+    Verdict,
+)
 
 DEFAULT_MAX_RETRIES = 20
 """Attempts after the first, as in pylance."""
@@ -111,6 +120,9 @@ def commit(
         if race.doubts:
             raise race.unknown(error) from error
         raise
+    except BaseException as error:
+        race.broken_off(error)
+        raise
 
 
 class _Race:
@@ -134,6 +146,7 @@ class _Race:
         self._staged = staged
         # A change that is computed again may have a new write id; a commit under an earlier one is ours, too.
         self._own = {change.write_id}
+        self._unanswered: set[int] = set()
         self._attempts = self._failures = self._reruns = 0
         self._started = limits.clock()
 
@@ -165,6 +178,17 @@ class _Race:
             if landed:
                 return self._landed(version, ours=True)
             self._failed(failure)
+
+    def broken_off(self, error: BaseException) -> None:
+        """Notes what is certainly not there after Ctrl-C, which comes before a call of a store or after it."""
+        if error.__context__ is not None:
+            # It may have come while the error of a put was on its way here.
+            return
+        for version, change in list(self.doubts.items()):
+            if version not in self._unanswered and isinstance(change, KnowsItsPuts):
+                with suppress(Exception):
+                    if change.was_put(version) is False:
+                        self._not_at(version)
 
     def unknown(self, error: BaseException) -> Exception:
         """The error that says that the outcome of the commit is unknown, caused by `error`."""
@@ -245,6 +269,7 @@ class _Race:
             raise
         except Exception as error:
             landed, failure = False, error
+            self._unanswered.add(version)
         if landed:
             return self._is_in_history(version), None
         # A lost reply is no refusal, and "exists" may be our own first attempt: the write id in the object tells.

@@ -72,13 +72,16 @@ class StagedFiles:
 
         Call it also before a change is computed again: the files of the earlier computation are of no use then.
         """
-        files, self._files = self._files, []
         if self.was_shown or self.outcome not in (Outcome.PENDING, Outcome.REFUSED):
+            self._files = []
             return
-        for store, path in files:
+        # One by one: where Ctrl-C breaks it off, the next call goes on with the others.
+        while self._files:
+            first = self._files[0]
             # A file that cannot be deleted is left to a clean-up, so that the first error is the one raised.
             with suppress(OSError):
-                store.delete(path)
+                first[0].delete(first[1])
+            self._files.remove(first)
 
     def __enter__(self) -> StagedFiles:
         return self

@@ -114,6 +114,14 @@ class LeavesTraces(Protocol):
 
 
 @runtime_checkable
+class KnowsItsPuts(Protocol):
+    """A change to a store whose puts have ended when the call returns, well or ill: a local disk, not a network."""
+
+    def was_put(self, version: int) -> bool | None:
+        """Whether the object of `version` is there and ours, after a put without an error; None if nobody can tell."""
+
+
+@runtime_checkable
 class MayMissHistory(Protocol):
     """A change to a log whose old version numbers become free again when a clean-up removes the versions.
 

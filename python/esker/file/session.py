@@ -11,10 +11,9 @@ import pyarrow as pa
 
 from .._native.store import Store
 from ..exceptions import NotFoundError
-from ..missing import missing_method
-from ..missing_names import BLOBS
 from ..store.staging import flush
 from ..store.stores import resolve
+from .blob_writers import DedicatedBlobWriter, PackedBlobWriter
 from .place import refuse_namespace
 from .reader import LanceFileReader
 from .writer import LanceFileWriter
@@ -87,8 +86,29 @@ class LanceFileSession:
             _place=(self._store, path),
         )
 
-    open_packed_blob_writer = missing_method("LanceFileSession", "open_packed_blob_writer", BLOBS)
-    open_dedicated_blob_writer = missing_method("LanceFileSession", "open_dedicated_blob_writer", BLOBS)
+    def open_packed_blob_writer(self, path: str, blob_id: int) -> PackedBlobWriter:
+        """A writer of a file of many blobs, next to the file of data at `path`; see `PackedBlobWriter`.
+
+        Args:
+            path: The file of data that is to name them, relative to the root; it need not be there yet.
+            blob_id: The number of the file of blobs, from 1; one of the same number is replaced.
+
+        Raises:
+            InvalidArgumentError: The path does not end in `.lance`, or the number cannot be.
+        """
+        return PackedBlobWriter(self._store, path, blob_id)
+
+    def open_dedicated_blob_writer(self, path: str, blob_id: int) -> DedicatedBlobWriter:
+        """A writer of a file of one blob, next to the file of data at `path`; see `DedicatedBlobWriter`.
+
+        Args:
+            path: The file of data that is to name it, relative to the root; it need not be there yet.
+            blob_id: The number of the file of the blob, from 1; one of the same number is replaced.
+
+        Raises:
+            InvalidArgumentError: The path does not end in `.lance`, or the number cannot be.
+        """
+        return DedicatedBlobWriter(self._store, path, blob_id)
 
     def contains(self, path: str) -> bool:
         """Whether there is a file at `path`, relative to the root."""

@@ -13,6 +13,7 @@ from .._native.schema import Schema
 from .._native.store import Store
 from ..arrow.json_columns import stored_batch, stored_schema
 from ..arrow.plain_types import plain_array, plain_schema, plain_type
+from ..arrow.prepared_blobs import marked_schema
 from ..arrow.struct_offsets import rebased
 from ..exceptions import InvalidArgumentError, SchemaMismatchError
 from ..lance.write.checking import check_input_schema
@@ -194,7 +195,7 @@ class LanceFileWriter:
                 self._writer.abort()
 
     def _open(self, schema: pa.Schema) -> FileWriter:
-        schema = stored_schema(plain_schema(schema))
+        schema = marked_schema(stored_schema(plain_schema(schema)))
         check_input_schema(schema)
         page_bytes = self._max_page_bytes
         if self._cache_bytes is not None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from .._native import table as native
 from .._native.file import FileReader
 from .._native.schema import Field, Schema
+from ..arrow.blob_arrays import BLOB_DESCRIPTION, holds_blobs, is_blob_type
 from ..exceptions import SchemaMismatchError
 from ..storage_version import numbers_of_version
 from .version import TableVersion
@@ -58,10 +59,22 @@ def _check_types(filename: str, found: Schema, expected: Schema) -> None:
     columns = {field.name: field for field in pa.schema(expected)}
     for field in pa.schema(found):
         wanted = columns.get(field.name)
-        if wanted is None or wanted.type != field.type:
+        if wanted is None or not _is_same(wanted.type, field.type):
             raise SchemaMismatchError(
                 f"data/{filename}: expected columns of the table, found {field.name!r} of type {field.type}",
                 column=field.name,
                 expected=str(wanted.type) if wanted else "",
                 found=str(field.type),
             )
+
+
+def _is_same(wanted: pa.DataType, found: pa.DataType) -> bool:
+    """Whether a file's column is one of the table's; a file describes where the bytes of its blobs lie."""
+    if is_blob_type(wanted):
+        return pa.types.is_struct(found) and [field.name for field in found] == BLOB_DESCRIPTION
+    if not holds_blobs(wanted):
+        return bool(wanted == found)
+    pairs = ((wanted.field(index), found.field(index)) for index in range(min(wanted.num_fields, found.num_fields)))
+    return (wanted.id, wanted.num_fields) == (found.id, found.num_fields) and all(
+        one.name == other.name and _is_same(one.type, other.type) for one, other in pairs
+    )

@@ -60,6 +60,7 @@ class TransactionBranch(LacksNames, WriteableReference):
             `tx.versions == {"tables/t": (4, 5), "tables/d": (7,)}`
         """
         found: dict[str, tuple[int, ...]] = {}
+        self._staging.forget_dropped()
         staged = self._staging.entries
         for entry in staged:
             found[entry.folder] = (*found.get(entry.folder, ()), entry.number)

@@ -53,6 +53,7 @@ from esker.spark.matching import check_append, renamed
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.session_settings import OVERWRITE_MODE, ZONE, machine_zone, session_zone, setting
 from esker.spark.spelling import spelled_as, spelled_sql
+from esker.spark.table import replaced_meanwhile
 from esker.spark.types import nullable_type, table_schema
 from esker.spark.wording import in_words_of_spark
 from esker.spark.writer import may_discard
@@ -130,6 +131,7 @@ class DeltaWriter(DataSourceArrowWriter):
         self._transactions = (
             {} if target.snapshot is None else {n: f[0] for n, f in target.snapshot.transactions.items()}
         )
+        self._table_id = None if target.snapshot is None else _id_of(target.snapshot)
         self._is_streamed = False
         self._check(target.snapshot)
         self.skips = target.snapshot is not None and (self._ignores() or self._is_applied(target))
@@ -265,7 +267,11 @@ class DeltaWriter(DataSourceArrowWriter):
         version = self._plan.read_version
         target = WriteTarget(self._address.uri, store, None, dict(self._address.storage_options))
         if version != NO_TABLE:
+            if NO_TABLE != newest_version(store) < version:
+                raise replaced_meanwhile(self._address.uri, version)
             target = target.at(version)
+            if _id_of(target.base) != self._table_id:
+                raise replaced_meanwhile(self._address.uri, version)
         adds = [add for message in found for add in json.loads(message.adds)]
         changes = [change for message in found for change in json.loads(message.changes)]
         zones = {message.zone for message in found} - {None}
@@ -416,6 +422,11 @@ class DeltaWriter(DataSourceArrowWriter):
 
     def _store(self) -> Store:
         return resolve_for_writing(self._address.uri, self._address.storage_options)
+
+
+def _id_of(snapshot: Snapshot) -> str:
+    """The id that a table gets when it is made."""
+    return str(json.loads(snapshot.metadata_json)["id"])
 
 
 def _paths(messages: Sequence[WriterCommitMessage | None]) -> Iterator[str]:

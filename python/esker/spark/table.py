@@ -23,7 +23,7 @@ from esker.arrow.json_columns import shown_schema
 from esker.arrow.struct_offsets import rebased
 from esker.commit import commit, resolve
 from esker.commit.orphans import StagedFiles
-from esker.exceptions import SchemaMismatchError
+from esker.exceptions import CommitConflictError, NotFoundError, SchemaMismatchError
 from esker.lance import LanceCommit, LanceLog
 from esker.lance.commit import APPLICATION_PREFIX, is_applied
 from esker.lance.operation import application_properties
@@ -35,7 +35,7 @@ from esker.lance.write.newcomer import append_to_newcomer
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.zoned_filter import instants_apart, told_zone, zoned_predicate
 
-__all__ = ["TOKEN", "FragmentSize", "PinnedTable", "FragmentPlan"]
+__all__ = ["TOKEN", "FragmentSize", "PinnedTable", "FragmentPlan", "replaced_meanwhile"]
 
 TOKEN = "esker.dataset.write-token"
 """The transaction property with the token of the Spark write that committed it."""
@@ -146,6 +146,7 @@ class FragmentPlan:
         compression: How small their files are to be.
         application: The id of a stream and the number of its batch, which is committed once; None for other writes.
         applications: What is known to be committed: for each application its last number.
+        entry: What tells the base version from one with its number of another table; empty if there was none.
     """
 
     address: TableAddress
@@ -159,6 +160,7 @@ class FragmentPlan:
     compression: Compression = DEFAULT_COMPRESSION
     application: tuple[str, int] | None = None
     applications: Mapping[str, int] = field(default_factory=dict)
+    entry: str = ""
 
     @property
     def is_known_to_be_applied(self) -> bool:
@@ -174,6 +176,28 @@ class FragmentPlan:
             return False
         manifest = latest_manifest(self.address)
         return manifest is not None and is_applied(manifest, *self.application)
+
+    def check_base(self) -> None:
+        """Checks that the table is the one that the write was planned for: the files have its field ids.
+
+        Raises:
+            NotFoundError: The table is gone.
+            CommitConflictError: Another one is in its place.
+        """
+        if not self.entry:
+            return
+        log = _log(self.address)
+        try:
+            found = log.open(self.read_version)[0]
+        except NotFoundError:
+            if 0 < log.newest().latest <= self.read_version:
+                raise replaced_meanwhile(self.address.uri, self.read_version) from None
+            if not log.newest().versions:
+                raise
+            # It was cleaned up.
+            return
+        if entry_of(found) != self.entry:
+            raise replaced_meanwhile(self.address.uri, self.read_version)
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -256,6 +280,23 @@ class FragmentPlan:
         version = self.data_storage_version if self.replace else None
         made = LanceCommit(_log(self.address), transaction, data_storage_version=version, create=create)
         return commit(made, staged=staged)
+
+
+def replaced_meanwhile(uri: str, version: int) -> CommitConflictError:
+    """The error of a write whose table was replaced between its plan and its commit.
+
+    Example:
+        >>> from esker.spark.table import replaced_meanwhile
+        >>> replaced_meanwhile("t.lance", 3).message[:46]
+        'the table at t.lance was replaced or reset sin'
+    """
+    return CommitConflictError(
+        f"the table at {uri} was replaced or reset since the write was planned on its version {version}, expected that "
+        "version as it was, found another table; nothing of ours is visible, run it again",
+        uri=uri,
+        version=version,
+        retryable=False,
+    )
 
 
 def entry_of(manifest: Manifest) -> str:

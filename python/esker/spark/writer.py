@@ -30,7 +30,7 @@ from esker.spark.cast import cast_batch
 from esker.spark.matching import check_append, renamed, replacing_schema
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.spelling import spelled_as
-from esker.spark.table import FragmentPlan, applications_of, latest_manifest
+from esker.spark.table import FragmentPlan, applications_of, entry_of, latest_manifest
 from esker.spark.types import has_map
 from esker.spark.wording import in_words_of_spark
 from esker.storage_version import storage_version
@@ -82,6 +82,7 @@ class EskerWriter(DataSourceArrowWriter):
             if plan.is_applied():
                 staged.discard()
                 return
+            plan.check_base()
             try:
                 plan.commit(fragments, staged)
             except AlreadyExistsError:
@@ -174,6 +175,7 @@ def plan_write(
         ),
         compression=compression_of(options.compression, manifest),
         applications=applications_of(manifest),
+        entry="" if manifest is None else entry_of(manifest),
     )
     if manifest is not None:
         manifest.check_writable()

@@ -194,7 +194,7 @@ impl PagedWriter {
         }
         Ok(PagedWriter {
             out,
-            blobs: BlobWriter::new(store, path, options.external_blobs),
+            blobs: BlobWriter::new(store, path, schema, &options),
             schema: schema.clone(),
             sinks,
             columns,

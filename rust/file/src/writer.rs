@@ -34,6 +34,8 @@ pub struct WriteOptions {
     pub staging: bool,
     /// How blobs that are given by their URI are stored.
     pub external_blobs: ExternalBlobs,
+    /// Whether blob columns may say where their bytes lie, beside the file or elsewhere, instead of bringing them.
+    pub prepared_blobs: bool,
     /// Rows of a group of a 0.1 file.
     pub rows_per_group: usize,
     /// Whether nulls that a 0.1 file cannot represent are written as the values that readers will see, instead of being refused.
@@ -65,6 +67,7 @@ impl Default for WriteOptions {
             memory_is_lent: false,
             staging: false,
             external_blobs: ExternalBlobs::Refuse,
+            prepared_blobs: false,
             rows_per_group: 1024,
             allow_null_loss: false,
             dictionaries: DictionaryWriters::default(),
@@ -101,7 +104,11 @@ enum Out {
 
 /// Refuses what the version cannot hold, before any byte is written.
 pub fn check_schema(schema: &Schema, version: FileVersion) -> Result<()> {
-    blob::check::check_schema(schema, version)?;
+    check_columns(schema, version, false)
+}
+
+fn check_columns(schema: &Schema, version: FileVersion, prepared_blobs: bool) -> Result<()> {
+    blob::check::check_schema(schema, version, prepared_blobs)?;
     match version {
         FileVersion::V0_1 => v0_1::check::check_schema(schema),
         FileVersion::V2_0 => v2_0::check::check_schema(schema),
@@ -112,7 +119,7 @@ pub fn check_schema(schema: &Schema, version: FileVersion) -> Result<()> {
 impl FileWriter {
     /// Starts the file at `path`. Nothing is visible there before [`FileWriter::finish`].
     pub async fn create(store: &StoreRef, path: &str, schema: &Schema, options: WriteOptions) -> Result<FileWriter> {
-        check_schema(schema, options.version)?;
+        check_columns(schema, options.version, options.prepared_blobs)?;
         let arrow = std::sync::Arc::new(schema.to_arrow()?);
         let out = match options.version {
             FileVersion::V0_1 => Out::Groups(Box::new(GroupWriter::create(store, path, schema, options).await?)),

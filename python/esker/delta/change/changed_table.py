@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from threading import Lock
 from typing import Any
 
 import pyarrow as pa
@@ -18,15 +19,13 @@ from ..exceptions import AppendOnlyError
 from ..log.conflict import ReadSet
 from ..log.target import WriteTarget
 from ..read.added_file import may_match as added_file_may_match
-from ..read.ahead import read_ahead
+from ..read.ahead import read_ahead, threads_for
 from ..read.filesystem import FileLocator
 from ..read.filters import BoundFilter
 from ..read.scan import TableFile, TableScan
 from ..read.selection import bind_to
 from ..write.replacement import remove_actions
 from .budget import Budget
-
-_THREADS = 4
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,8 @@ class MatchedFile:
             the predicate tells.
         matched: How many rows are meant; None if that is not known.
         held: How many rows it holds, deleted ones among them; None if it was not asked.
+        values: What was read already of the rows that are meant, in their order: the columns that tell which ones they
+            are; None if that was too much to keep.
     """
 
     file: TableFile
@@ -53,6 +54,7 @@ class MatchedFile:
     encoded: bytes | None = None
     matched: int | None = None
     held: int | None = None
+    values: pa.Table | None = None
 
     def rows(self) -> pa.Array:
         """The numbers of the rows that are meant, ascending."""
@@ -95,6 +97,7 @@ class ChangedTable:
             raise AppendOnlyError(target.uri, "no row of it may be changed or removed")
         self.where = bound or bind_to(self.snapshot, predicate, target.session_timezone)
         self._selection = self.snapshot.select(target.store, self.where.predicates if self.where is not None else None)
+        self._kept = _Allowance(self.budget.ahead // 4)
         files = FileLocator(target.store, self.snapshot.root, dict(target.storage_options or {}))
         self.scan = TableScan(target.store, self.snapshot, files, self._selection)
 
@@ -134,7 +137,7 @@ class ChangedTable:
             mask = self._partitions_meant(self.where)
             parts = zip(found, counts, mask, strict=True)
             return [replace(file, is_whole=True, matched=count) for file, count, meant in parts if meant]
-        with ThreadPoolExecutor(_THREADS, thread_name_prefix="esker-delta-match") as pool:
+        with ThreadPoolExecutor(threads_for(self.target.store.uri), thread_name_prefix="esker-delta-match") as pool:
             try:
                 look = self._match if self.writes_vectors else partial(self._look, finds_whole)
                 return [file for file in pool.map(look, found) if file is not None]
@@ -172,13 +175,23 @@ class ChangedTable:
 
     def _match(self, found: MatchedFile) -> MatchedFile | None:
         file = found.file
-        numbers = [batch.column(-1) for batch in self.scan.read(file, self.asked, self.where, numbered=True)]
+        numbers: list[pa.Array] = []
+        values: list[pa.RecordBatch] | None = []
+        for batch in self.scan.read(file, self.asked, self.where, numbered=True):
+            numbers.append(batch.column(-1))
+            part = batch.select(self.asked)
+            if values is not None and self._kept.take(part.nbytes):
+                values.append(part)
+            else:
+                values = None
         matched = sum(map(len, numbers))
         if not matched:
             return None
         encoded, _ = encode_deletion_vector(numbers)
         held = self.scan.count(file)
-        return replace(found, is_whole=matched == held - _gone(file), encoded=encoded, matched=matched, held=held)
+        is_whole = matched == held - _gone(file)
+        kept = pa.Table.from_batches(values) if values is not None and not is_whole else None
+        return replace(found, is_whole=is_whole, encoded=encoded, matched=matched, held=held, values=kept)
 
     def rows_by_statistics(self) -> list[int | None]:
         """How many rows each file holds, deleted ones among them, None where the log does not say."""
@@ -246,10 +259,50 @@ class ChangedTable:
 
     def meant(self, found: MatchedFile) -> Iterator[pa.RecordBatch]:
         """The rows of a file that are meant."""
-        only = None if found.is_whole else found.rows()
-        return self.scan.read(found.file, self.names, only=only)
+        if found.is_whole:
+            yield from self.scan.read(found.file, self.names)
+            return
+        if found.values is None:
+            yield from self.scan.read(found.file, self.names, only=found.rows())
+            return
+        first, others = 0, [name for name in self.names if name not in self.asked]
+        if not others:
+            yield from found.values.select(self.names).to_batches()
+            return
+        for batch in self.scan.read(found.file, others, only=found.rows()):
+            yield self._joined(found.values.slice(first, batch.num_rows), batch)
+            first += batch.num_rows
+
+    def _joined(self, values: pa.Table, rest: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a batch with columns of theirs that were read before."""
+        fields = {field.name: field for field in (*values.schema, *rest.schema)}
+        columns = [
+            rest.column(name) if name in rest.schema.names else values.column(name).combine_chunks()
+            for name in self.names
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=pa.schema([fields[name] for name in self.names]))
 
 
 def _gone(file: TableFile) -> int:
     """How many rows of a file are deleted."""
     return int((file.deletion_vector or {}).get("cardinality") or 0)
+
+
+class _Allowance:
+    """Bytes that threads may take together.
+
+    Args:
+        size: How many.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+        self._lock = Lock()
+
+    def take(self, size: int) -> bool:
+        """Takes some of them, if they are there."""
+        with self._lock:
+            if size > self._left:
+                return False
+            self._left -= size
+            return True

@@ -200,13 +200,14 @@ class ColumnCopies:
         with ThreadPoolExecutor(threads, thread_name_prefix="esker-delta-copies") as pool:
             gate = Gate()
             try:
-                return list(pool.map(lambda pair: gate.run(lambda: self._copy(pair[0], pair[1], changes)), files))
+                copy = partial(self._copy, changes=changes, gate=gate)
+                return list(pool.map(lambda pair: gate.run(partial(copy, *pair)), files))
             except BaseException:
                 gate.close()
                 pool.shutdown(cancel_futures=True)
                 raise
 
-    def _copy(self, found: MatchedFile, splice: ColumnSplice, changes: Changes) -> dict[str, Any]:
+    def _copy(self, found: MatchedFile, splice: ColumnSplice, changes: Changes, gate: Gate) -> dict[str, Any]:
         store = self._table.target.store
         partition: dict[str, str | None] = found.remove.get("partitionValues") or {}
         folder = "" if self._names.mapped else directories(partition)
@@ -236,6 +237,9 @@ class ColumnCopies:
                 del change, part
                 pa.default_memory_pool().release_unused()
             size = splice.finish()
+            if gate.is_closed:
+                # Nobody waits for it any more.
+                store.delete(path)
         except BaseException:
             splice.abort()
             raise

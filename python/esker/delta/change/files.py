@@ -132,9 +132,11 @@ class ChangedFiles:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._changes is not None:
-            self._changes.stop()
-        self._data.stop()
+        try:
+            if self._changes is not None:
+                self._changes.stop()
+        finally:
+            self._data.stop()
 
 
 def _as_logged(action: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from ...exceptions import (
     NotFoundError,
 )
 from ...store.staging import StagingStore, check_not_moved, put_entry, refresh
+from ...store.stores import is_behind_network
 from ..definition.durations import LOG_FILES, retention
 from ..definition.protocol import check_writable
 from ..properties import CommitProperties, PostCommitHookProperties
@@ -407,6 +408,12 @@ class DeltaCommit:
             self._external.latest()
         self._changes.pop(version, None)
         return self._change(version).write_id
+
+    def was_put(self, version: int) -> bool | None:
+        """Whether the entry of `version` is there and ours; None of stores whose puts may take effect later."""
+        if self._external is not None or type(self._store) is not Store or is_behind_network(self._store.uri):
+            return None
+        return self.write_id_at(version) == self.write_id
 
     def is_in_history(self, version: int) -> bool:
         """Whether `version`, just put, is the newest, or one that others' newer ones follow.

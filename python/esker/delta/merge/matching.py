@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..change.changed_table import ChangedTable, MatchedFile
+from ..read.ahead import threads_for
 from .condition import JoinCondition
 from .joined import JoinedExpression
 from .matches import NOTHING, MergeMatches
 from .row_values import BoundClause
 from .source import SourcePart
 
-_THREADS = 4
 _PAIRS = 1 << 18
 """Pairs that are asked at a time."""
 NUMBER = "number"
@@ -106,7 +106,9 @@ class Matcher:
             for batch in self.table.scan.read(files[number].file, self._read, self.table.where, numbered=True):
                 self._match(number, batch, part, matched)
 
-        with ThreadPoolExecutor(_THREADS, thread_name_prefix="esker-delta-merge") as pool:
+        with ThreadPoolExecutor(
+            threads_for(self.table.target.store.uri), thread_name_prefix="esker-delta-merge"
+        ) as pool:
             try:
                 for _ in pool.map(match, range(len(files))):
                     pass

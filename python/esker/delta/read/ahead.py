@@ -9,9 +9,27 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
+from ...store.stores import is_behind_network
+
 T = TypeVar("T")
 
 _THREADS = 4
+
+
+def threads_for(uri: str) -> int:
+    """How many files of a table are read at once: one for each processor, four at most; four behind a network.
+
+    More would take memory, and wait for processors.
+
+    Args:
+        uri: The table's.
+
+    Example:
+        >>> from esker.delta.read.ahead import threads_for
+        >>> threads_for("s3://bucket/table")
+        4
+    """
+    return _THREADS if is_behind_network(uri) else min(_THREADS, os.cpu_count() or 1)
 
 
 def read_ahead(
@@ -36,15 +54,17 @@ def read_ahead(
     ahead = _Ahead(readers, size, limit)
     count = min(len(readers), threads or min(_THREADS, os.cpu_count() or 1))
     workers = [threading.Thread(target=ahead.work, name=f"esker-delta-ahead-{n}") for n in range(count)]
+    started: list[threading.Thread] = []
     try:
         for worker in workers:
             worker.start()
+            started.append(worker)
         yield from ahead.items()
     finally:
+        # One whose start Ctrl-C broke off cannot be joined; it ends as the others do.
         ahead.stop()
-        for worker in workers:
-            if worker.ident is not None:
-                worker.join()
+        for worker in started:
+            worker.join()
 
 
 class _Ahead(Generic[T]):

@@ -182,7 +182,12 @@ class DataFileWriter:
     def stop(self) -> None:
         """Drops what is not written yet, and returns once no put is running: then files can be deleted."""
         self._open.clear()
-        self._gate.close()
+        try:
+            self._gate.close()
+        except BaseException:
+            # A second Ctrl-C: what is being put deletes itself.
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            raise
         self._pool.shutdown(cancel_futures=True)
         self._abort()
 
@@ -322,3 +327,6 @@ class DataFileWriter:
         add["stats"] = file.statistics.json()
         file.sink.finish()
         self._sinks.discard(file.sink)
+        if self._gate.is_closed:
+            # Nobody waits for it any more.
+            self._store.delete(file.path)

@@ -103,8 +103,10 @@ class Staging:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._changes is not None:
-            self._changes.stop()
-        self._data.stop()
+        try:
+            if self._changes is not None:
+                self._changes.stop()
+        finally:
+            self._data.stop()
         if kind is not None:
             self.staged.discard()

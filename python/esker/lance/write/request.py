@@ -58,6 +58,7 @@ class FileArguments(TypedDict, total=False):
     target_bases: Sequence[str] | None
     target_all_bases: bool | None
     base_store_params: dict[str, dict[str, str]] | None
+    session: Session | None
 
 
 class WriteArguments(FileArguments, total=False):
@@ -72,7 +73,6 @@ class WriteArguments(FileArguments, total=False):
     max_retries: int
     commit_timeout: timedelta | None
     backoff: Backoff | None
-    session: Session | None
     auto_cleanup_options: AutoCleanupConfig | None
 
 
@@ -94,6 +94,7 @@ DEFAULTS: WriteArguments = {
     "target_bases": None,
     "target_all_bases": None,
     "base_store_params": None,
+    "session": None,
     "commit_lock": None,
     "enable_v2_manifest_paths": True,
     "enable_stable_row_ids": False,
@@ -103,7 +104,6 @@ DEFAULTS: WriteArguments = {
     "max_retries": DEFAULT_MAX_RETRIES,
     "commit_timeout": DEFAULT_COMMIT_TIMEOUT,
     "backoff": None,
-    "session": None,
     "auto_cleanup_options": None,
 }
 """What the arguments are where they are not given."""
@@ -221,13 +221,17 @@ def open_for(table: object, given: FileArguments) -> LanceTarget:
         UnsupportedError: This release does not have an argument.
     """
     refuse_unknown(given)
-    return open_target(
+    target = open_target(
         table_or_uri(table),  # type: ignore[arg-type]
         storage_options=given.get("storage_options"),
         durable=given.get("durable", DEFAULTS["durable"]),
         manifest_store=given.get("manifest_store"),
         base_store_params=given.get("base_store_params"),
     )
+    session = given.get("session")
+    if session is not None:
+        session._watch(target.log.store)
+    return target
 
 
 _FIELDS = frozenset(field.name for field in fields(WriteRequest))

@@ -89,9 +89,6 @@ def write_given(
     refuse_unknown(given)
     how = WriteCommit.of(given)
     target = open_for(table, given)
-    session = given.get("session")
-    if session is not None:
-        session._watch(target.log.store)
     return write_table(WriteRequest.of(target, data, schema, mode, given), how)
 
 

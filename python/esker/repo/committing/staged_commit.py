@@ -55,6 +55,7 @@ def commit_staging(
     new = replace(new, message=check_text(new.message, "a message"), metadata=check_pairs(new.metadata, "metadata"))
     base = staging.base or core.head(new.branch)
     check_committable(core, new.branch, staging)
+    staging.forget_dropped()
     began = moment()
     ours = stored_ranges(core, new.branch, base, staging, allow_empty=allow_empty)
     check(base.meta_range_id, ours)

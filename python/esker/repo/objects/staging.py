@@ -197,6 +197,17 @@ class Staging:
         self.base = None
         self._started = _NEVER
 
+    def forget_dropped(self, folder: str | None = None) -> None:
+        """Forgets the log entries of tables of which nothing is left: they were dropped after they were made.
+
+        Args:
+            folder: The table that is looked at; all by default.
+        """
+        logs = {_log_of(entry) for entry in self.entries if folder is None or entry.folder == folder}
+        # A clean-up leaves the newest entry.
+        gone = {log for log in logs if all(change is None for _, change in self.within(log))}
+        self.entries[:] = [entry for entry in self.entries if _log_of(entry) not in gone]
+
     def within(self, prefix: str, from_path: str = "") -> Iterator[tuple[str, ObjectInfo | None]]:
         """What is staged at paths that start with a prefix, from a path on, in their order."""
         for batch in self.batches(prefix, from_path):
@@ -215,6 +226,11 @@ class Staging:
     def changes(self) -> ChangeStream:
         """All of it, for the core."""
         return self._paths.changes()
+
+
+def _log_of(entry: StagedEntry) -> str:
+    """The folder in which an entry lies, with a `/` at its end."""
+    return entry.path[: entry.path.rindex("/") + 1]
 
 
 def _earlier(one: Moment, other: Moment) -> Moment:

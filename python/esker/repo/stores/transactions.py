@@ -46,9 +46,10 @@ class TransactionStore(FolderStore):
     def put_entry(self, path: str, data: bytes, change: object, accompany: Callable[[Store], None]) -> bool:
         """Stages a log entry, and notes the commit behind it."""
         format, number = self.check(path, data, change)
+        self.staging.forget_dropped(self.folder)
         if not plain(self, path, data):
             return False
-        # Of a table that the transaction itself has dropped before.
+        # Of a table that the transaction itself has replaced by this one.
         gone = (self.folder, format)
         entries = self.staging.entries
         entries[:] = [one for one in entries if (one.folder, one.format) != gone or one.number < number]

@@ -3,8 +3,9 @@
 | operation                                                       | rows that it adds | in a change feed        |
 |-----------------------------------------------------------------|-------------------|-------------------------|
 | Append, and what makes the table                                | its fragments     | inserts                 |
-| Delete                                                          | refused, skipped  | deletes                 |
-| Update (update, upsert)                                         | refused, skipped  | by row ids and versions |
+| Delete, and an Update that only deletes (a merge)               | refused, skipped  | deletes                 |
+| Update that only inserts (an upsert of new keys)                | its fragments     | inserts                 |
+| Update (update, upsert) of rows that are there                  | refused, skipped  | by row ids and versions |
 | Overwrite                                                       | refused, skipped  | deletes and inserts     |
 | Rewrite, CreateIndex, ReserveFragments, Merge, Project, configs | none              | none                    |
 | Restore, DataReplacement, unknown ones                          | refused, skipped  | refused                 |
@@ -32,7 +33,11 @@ from esker.spark.table import entry_of
 __all__ = ["LanceHistory"]
 
 _REARRANGED = ("Rewrite", "CreateIndex", "ReserveFragments", "Merge", "Project", "UpdateConfig", "UpdateBases")
-_KINDS: dict[str, Literal["delete", "change"]] = {"Delete": "delete"}
+_TOUCHED = {
+    "Delete": ("updated_fragments", "deleted_fragment_ids"),
+    "Update": ("updated_fragments", "removed_fragment_ids", "fields_modified"),
+}
+"""Where a transaction names the fragments whose rows it deletes or changes, and the columns that it writes anew."""
 _BATCH_ROWS = 32 * 1024
 _BATCH_BYTES = 32 * 1024 * 1024
 
@@ -83,6 +88,16 @@ class _ChangedPiece(Piece):
             ChangedRows(self.reading, self.version, self.change, None, start, min(start + step, last))
             for start in range(first, last, step)
         ]
+
+
+@dataclass(frozen=True)
+class _Effect:
+    """What a version did to rows: `added` are fragments with nothing but new ones, None if it changed others."""
+
+    version: int
+    operation: str
+    added: list[Fragment] | None
+    kind: Literal["delete", "change"]
 
 
 class LanceHistory(TableHistory):
@@ -159,32 +174,22 @@ class LanceHistory(TableHistory):
                 yield VersionPieces(version, self._added(manifest), True)
 
     def _added(self, manifest: Manifest) -> list[Piece]:
-        version, operation, count = self._operation(manifest)
-        if operation == "Append":
-            fragments = manifest.fragments()
-            return self._whole(manifest, fragments[len(fragments) - count :], None)
-        if version == 1 or operation == "Clone":
-            return self._whole(manifest, manifest.fragments(), None)
-        if operation in _REARRANGED or self._options.skips_changes:
+        effect = self._effect(manifest)
+        if effect.added is not None:
+            return self._whole(manifest, effect.added, None)
+        if self._options.skips_changes or (effect.kind == "delete" and self._options.skips_deletes):
             return []
-        kind = _KINDS.get(operation, "change")
-        if kind == "delete" and self._options.skips_deletes:
-            return []
-        raise change_refused(version, self.uri, operation, kind)
+        raise change_refused(effect.version, self.uri, effect.operation, effect.kind)
 
     def _fed(self, manifest: Manifest) -> list[Piece]:
-        version, operation, count = self._operation(manifest)
-        if operation in _REARRANGED:
-            return []
-        fragments = manifest.fragments()
-        if operation == "Append":
-            return self._whole(manifest, fragments[len(fragments) - count :], "insert")
-        if version == 1 or operation == "Clone":
-            return self._whole(manifest, fragments, "insert")
+        effect = self._effect(manifest)
+        version, operation = effect.version, effect.operation
+        if effect.added is not None:
+            return self._whole(manifest, effect.added, "insert")
         if operation == "Overwrite":
             before = self._manifest(version - 1)
             gone = self._whole(before, before.fragments(), "delete")
-            return [*gone, *self._whole(manifest, fragments, "insert")]
+            return [*gone, *self._whole(manifest, manifest.fragments(), "insert")]
         if operation not in ("Delete", "Update"):
             raise UnsupportedError(
                 f"version {version} of {self.uri} ({operation}) does not say which rows it changed, expected versions "
@@ -237,12 +242,28 @@ class LanceHistory(TableHistory):
             if fragment.physical_rows
         ]
 
-    def _operation(self, manifest: Manifest) -> tuple[int, str, int]:
-        """The version, what its transaction does, and how many fragments it appends."""
+    def _effect(self, manifest: Manifest) -> _Effect:
+        version, fragments = manifest.version, manifest.fragments()
         transaction = self._log.transaction(manifest)
         if transaction is None:
-            return manifest.version, "an operation that is not known any more", 0
-        return manifest.version, transaction.operation, len(transaction.fragments)
+            operation = "an operation that is not known any more"
+            return _Effect(version, operation, fragments if version == 1 else None, "change")
+        operation = transaction.operation
+        if version == 1 or operation == "Clone":
+            return _Effect(version, operation, fragments, "change")
+        if operation in _REARRANGED:
+            return _Effect(version, operation, [], "change")
+        if operation == "Append":
+            return _Effect(version, operation, fragments[len(fragments) - len(transaction.fragments) :], "change")
+        if operation not in _TOUCHED:
+            return _Effect(version, operation, None, "change")
+        told = transaction.decoded().fields()
+        # A row that is updated leaves its place, or gets a new file: whoever does neither only inserts.
+        touches = any(told[name] for name in _TOUCHED[operation])
+        new = len(told["new_fragments"]) if operation == "Update" else 0
+        only_deletes = operation == "Delete" or not (new or told["fields_modified"])
+        added = None if touches else fragments[len(fragments) - new :]
+        return _Effect(version, operation, added, "delete" if only_deletes else "change")
 
     def _manifest(self, version: int) -> Manifest:
         try:

@@ -3,14 +3,19 @@
 use arrow_schema::DataType;
 
 use crate::error::{FileError, Result};
+use super::prepared;
 use crate::schema::{BlobKind, Field, Schema};
 use crate::version::FileVersion;
 
-/// Refuses blob columns that the version cannot hold.
-pub(crate) fn check_schema(schema: &Schema, version: FileVersion) -> Result<()> {
-    fn check(field: &Field, path: &str, version: FileVersion, in_list: bool) -> Result<()> {
+/// Refuses blob columns that the version cannot hold. Those whose bytes lie beside the file already are of use where the caller has chosen
+/// the file's name.
+pub(crate) fn check_schema(schema: &Schema, version: FileVersion, may_be_prepared: bool) -> Result<()> {
+    fn check(field: &Field, path: &str, version: FileVersion, in_list: bool, may_be_prepared: bool) -> Result<()> {
         if field.is_blob() {
             let data_type = field.data_type()?;
+            if may_be_prepared && version == FileVersion::V2_2 && prepared::is_prepared(&data_type) {
+                return Ok(());
+            }
             return match refusal(field, &data_type, version, in_list) {
                 None => Ok(()),
                 Some(what) => Err(FileError::UnsupportedColumn {
@@ -23,10 +28,13 @@ pub(crate) fn check_schema(schema: &Schema, version: FileVersion) -> Result<()> 
         }
         let in_list = in_list || field.is_list();
         let mut children = field.children.iter();
-        children.try_for_each(|child| check(child, &format!("{path}.{}", child.name), version, in_list))
+        children.try_for_each(|child| {
+            let path = format!("{path}.{}", child.name);
+            check(child, &path, version, in_list, may_be_prepared)
+        })
     }
     let mut fields = schema.fields.iter();
-    fields.try_for_each(|field| check(field, &field.name, version, false))
+    fields.try_for_each(|field| check(field, &field.name, version, false, may_be_prepared))
 }
 
 /// Why a blob column cannot be written in a version; `None` if it can. `in_list`: it lies within a list.

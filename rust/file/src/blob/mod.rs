@@ -12,6 +12,7 @@ pub(crate) mod check;
 mod describe;
 mod fetch;
 mod location;
+mod prepared;
 mod sidecar;
 mod write;
 

@@ -14,6 +14,8 @@ pub(crate) struct Sidecars {
     store: StoreRef,
     data_file: String,
     next_id: u32,
+    /// Whether the caller has files of its own there, whose numbers are not known yet.
+    is_foreign: bool,
     done: Vec<String>,
 }
 
@@ -25,11 +27,12 @@ pub(crate) struct Pack {
 }
 
 impl Sidecars {
-    pub(crate) fn new(store: &StoreRef, data_file: &str) -> Sidecars {
+    pub(crate) fn new(store: &StoreRef, data_file: &str, is_foreign: bool) -> Sidecars {
         Sidecars {
             store: store.clone(),
             data_file: data_file.to_string(),
             next_id: 1,
+            is_foreign,
             done: Vec::new(),
         }
     }
@@ -40,6 +43,12 @@ impl Sidecars {
     }
 
     async fn open(&mut self) -> Result<(u32, Box<dyn ObjectWriter>)> {
+        if self.is_foreign {
+            return Err(FileError::invalid(
+                "expected small blobs in the columns beside prepared ones, found some that need a file of their own, where those of the \
+                 prepared ones are; prepare these columns too, or raise their lance-encoding:blob-inline-size-threshold",
+            ));
+        }
         let id = self.next_id;
         self.next_id = id.checked_add(1).ok_or_else(|| {
             FileError::invalid("a data file cannot have more than 2^32 files of blobs beside it; write smaller files")

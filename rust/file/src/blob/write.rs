@@ -13,13 +13,14 @@ use futures::future::BoxFuture;
 use futures::FutureExt;
 
 use super::describe;
+use super::prepared;
 use super::sidecar::{Pack, Sidecars};
 use crate::container::ContainerWriter;
 use crate::error::{FileError, Result};
-use crate::schema::{retyped, BlobKind, Field};
+use crate::schema::{retyped, BlobKind, Field, Schema};
 use crate::v2_0::encode::share;
 use crate::version::FileVersion;
-use crate::writer::ExternalBlobs;
+use crate::writer::{ExternalBlobs, WriteOptions};
 
 /// The state of writing a file's blobs.
 pub(crate) struct BlobWriter {
@@ -28,15 +29,19 @@ pub(crate) struct BlobWriter {
     /// The shared file of each column that has one open.
     pub(super) packs: BTreeMap<i32, Option<Pack>>,
     pub(super) external: ExternalBlobs,
+    /// Whether columns say where their bytes lie.
+    is_prepared: bool,
 }
 
 impl BlobWriter {
-    pub(crate) fn new(store: &StoreRef, data_file: &str, external: ExternalBlobs) -> BlobWriter {
+    pub(crate) fn new(store: &StoreRef, data_file: &str, schema: &Schema, options: &WriteOptions) -> BlobWriter {
+        let is_prepared = options.prepared_blobs && schema.fields.iter().any(prepared::has_prepared);
         BlobWriter {
             home: store.clone(),
-            sidecars: Sidecars::new(store, data_file),
+            sidecars: Sidecars::new(store, data_file, is_prepared),
             packs: BTreeMap::new(),
-            external,
+            external: options.external_blobs,
+            is_prepared,
         }
     }
 
@@ -67,6 +72,9 @@ impl BlobWriter {
             }
             match field.blob_kind() {
                 Some(BlobKind::V1) => return describe_v1(out, field, array).await,
+                Some(BlobKind::V2) if self.is_prepared && prepared::is_prepared(array.data_type()) => {
+                    return prepared::describe(out, field, array).await;
+                }
                 Some(BlobKind::V2) => return describe::describe_v2(self, out, field, array).await,
                 None => {}
             }

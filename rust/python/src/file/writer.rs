@@ -56,6 +56,7 @@ impl PyFileWriter {
         let mut options = WriteOptions {
             version: FileVersion::parse(version)?,
             goal: Goal::parse(compression)?,
+            prepared_blobs: true,
             ..WriteOptions::default()
         };
         if let Some(bytes) = page_bytes {
