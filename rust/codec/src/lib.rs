@@ -21,6 +21,7 @@ pub mod error;
 pub mod fsst;
 #[doc(hidden)]
 pub mod fuzz;
+pub mod gather;
 pub mod general;
 pub mod general_work;
 pub mod inline_bitpack;

@@ -4,14 +4,18 @@
 //! copy of unpredictable length.
 #![allow(unsafe_code)]
 
+use super::decode_run::{Known, RUN};
 use super::{ESCAPE, MAGIC, MAX_SYMBOL};
 use crate::error::{CodecError, Result};
 
 /// The length of a code without a symbol: a bit that no symbol's length has set.
 const NO_SYMBOL: u8 = 16;
 
-/// How many codes are decoded at a time.
-const PIECE: usize = 256;
+/// The most codes that are decoded at a time where escapes are.
+pub(super) const PIECE: usize = 256;
+
+/// The fewest.
+pub(super) const FEW: usize = 8;
 
 /// The place of a literal after an escape: no value ends before it.
 pub(super) const WITHIN: u32 = u32::MAX;
@@ -24,6 +28,9 @@ pub struct Decoder {
     lengths: [u8; 256],
     /// Whether values are codes at all.
     is_encoded: bool,
+    /// Which codes have symbols.
+    known: Known,
+    is_ascii: bool,
 }
 
 impl Decoder {
@@ -35,7 +42,7 @@ impl Decoder {
                 symbol_table.len()
             )))
         };
-        let Some(([count, _, _, is_encoded, magic @ ..], rest)) = symbol_table.split_first_chunk::<8>() else {
+        let Some(([num_symbols, _, _, is_encoded, magic @ ..], rest)) = symbol_table.split_first_chunk::<8>() else {
             return corrupt("without a header");
         };
         if *magic != MAGIC {
@@ -45,11 +52,13 @@ impl Decoder {
             symbols: [[0; MAX_SYMBOL]; 256],
             lengths: [NO_SYMBOL; 256],
             is_encoded: is_encoded & 1 == 1,
+            known: Known::new(0),
+            is_ascii: false,
         };
         if !decoder.is_encoded {
             return Ok(decoder);
         }
-        let count = usize::from(*count);
+        let count = usize::from(*num_symbols);
         let Some((symbols, lengths)) = rest.split_at_checked(count * MAX_SYMBOL) else {
             return corrupt("that end before the symbols");
         };
@@ -70,6 +79,11 @@ impl Decoder {
             .iter_mut()
             .zip(lengths)
             .for_each(|(to, from)| *to = *from);
+        decoder.known = Known::new(*num_symbols);
+        let all = symbols.iter().zip(lengths);
+        decoder.is_ascii = all
+            .map(|(symbol, length)| symbol.get(..usize::from(*length)).unwrap_or_default())
+            .all(<[u8]>::is_ascii);
         Ok(decoder)
     }
 
@@ -78,9 +92,20 @@ impl Decoder {
         self.is_encoded
     }
 
+    /// Whether all symbols are ASCII. Of literals after escapes nothing is known.
+    pub fn is_ascii(&self) -> bool {
+        self.is_encoded && self.is_ascii
+    }
+
+    /// Whether all of eight codes have symbols: none is an escape.
+    #[inline(always)]
+    pub(super) fn knows(&self, codes: [u8; 8]) -> bool {
+        self.known.all(codes)
+    }
+
     /// What a code stands for: eight bytes, and how many of them count.
     #[inline(always)]
-    fn symbol(&self, code: u8) -> ([u8; MAX_SYMBOL], u8) {
+    pub(super) fn symbol(&self, code: u8) -> ([u8; MAX_SYMBOL], u8) {
         #[allow(clippy::indexing_slicing)] // A byte is below 256.
         (self.symbols[usize::from(code)], self.lengths[usize::from(code)])
     }
@@ -92,9 +117,15 @@ impl Decoder {
             return Ok(());
         }
         let start = out.len();
-        let mut codes = compressed;
+        let (mut codes, mut piece) = (compressed, FEW);
         while !codes.is_empty() {
-            match self.decode_piece::<false>(codes, PIECE, out, &mut []) {
+            let run = self.decode_run(codes, out, &mut []);
+            codes = codes.get(run..).unwrap_or_default();
+            if run == RUN {
+                continue;
+            }
+            piece = next_piece(piece, run);
+            match self.decode_piece::<false>(codes, piece, out, &mut []) {
                 Ok(read) => codes = codes.get(read..).unwrap_or_default(),
                 Err(error) => {
                     out.truncate(start);
@@ -196,6 +227,15 @@ impl Decoder {
         unsafe { out.set_len(start + written) };
         note(places, read, place(written));
         Ok(read)
+    }
+}
+
+/// How many codes are decoded where a run of `run` codes ended: more of them where escapes are dense.
+pub(super) fn next_piece(piece: usize, run: usize) -> usize {
+    if run < 4 * FEW {
+        (2 * piece).min(PIECE)
+    } else {
+        FEW
     }
 }
 

@@ -1,13 +1,11 @@
 //! Decodes the codes of many adjacent values at once.
 //!
-//! A branch at each value's end would be mispredicted. So the codes are decoded as one value, the place where each code's bytes start is
-//! noted, and the ends of the values are looked up among these places.
+//! A branch at each value's end would be mispredicted. So the codes are decoded as one value, places where codes' bytes start are noted,
+//! and the ends of the values are looked up among these places.
 
-use super::decode::{Decoder, WITHIN};
+use super::decode::{next_piece, Decoder, FEW, PIECE, WITHIN};
+use super::decode_run::{places_of, RUN};
 use crate::error::{CodecError, Result};
-
-/// How many codes are decoded at a time.
-const PIECE: usize = 4096;
 
 /// Few codes need few places: to clear all of them costs more than to decode a few values.
 const SHORT: usize = 256;
@@ -15,21 +13,61 @@ const SHORT: usize = 256;
 /// Codes beyond a piece that may be decoded with it, and the place where the last one ends.
 const BEYOND: usize = 9;
 
+/// The ends of values among codes.
+struct Bounds<I> {
+    /// The next end.
+    next: Option<usize>,
+    rest: I,
+    /// Whether one was before the one before it.
+    falls: bool,
+}
+
+impl<I: Iterator<Item = usize>> Bounds<I> {
+    /// The next end up to `limit`.
+    #[inline(always)]
+    fn up_to(&mut self, limit: usize) -> Option<usize> {
+        let found = self.next.filter(|at| *at <= limit)?;
+        self.next = self.rest.next();
+        self.falls |= self.next.is_some_and(|next| next < found);
+        Some(found)
+    }
+
+    /// Refuses ends beyond all codes, and such that fall.
+    fn finish(&self, len: usize) -> Result<()> {
+        if self.falls {
+            return Err(CodecError::corrupt(
+                "expected values to end in order, found one to end before the one before it",
+            ));
+        }
+        self.next.map_or(Ok(()), |at| {
+            Err(CodecError::corrupt(format!(
+                "expected values to end within {len} codes, found one to end at {at}"
+            )))
+        })
+    }
+}
+
 impl Decoder {
     /// Appends the bytes of values that lie one after the other in `codes`. `bounds` are the ends of the values in `codes`; `end` is called
-    /// with the end of each in `out`.
+    /// with the end of each in `out`. Returns whether all bytes are those of symbols: there was no escape.
     pub fn decode_values(
         &self,
         codes: &[u8],
         bounds: impl Iterator<Item = usize>,
         out: &mut Vec<u8>,
         mut end: impl FnMut(usize),
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let start = out.len();
+        let mut rest = bounds;
+        let bounds = Bounds {
+            next: rest.next(),
+            rest,
+            falls: false,
+        };
         let decoded = if codes.len() <= SHORT {
-            self.decode_pieces(codes, bounds, out, &mut end, &mut [0; SHORT + BEYOND])
+            self.decode_pieces(codes, bounds, out, &mut end, &mut [0; places_of(SHORT)])
         } else {
-            self.decode_pieces(codes, bounds, out, &mut end, &mut [0; PIECE + BEYOND])
+            self.decode_pieces(codes, bounds, out, &mut end, &mut [0; places_of(RUN)])
         };
         if decoded.is_err() {
             out.truncate(start);
@@ -37,52 +75,82 @@ impl Decoder {
         decoded
     }
 
+    #[inline(always)]
     fn decode_pieces(
         &self,
         codes: &[u8],
-        mut bounds: impl Iterator<Item = usize>,
+        mut bounds: Bounds<impl Iterator<Item = usize>>,
         out: &mut Vec<u8>,
         end: &mut impl FnMut(usize),
-        places: &mut [u32],
-    ) -> Result<()> {
-        let mut bound = bounds.next();
+        places: &mut [u16],
+    ) -> Result<bool> {
         if !self.is_encoded() {
             let start = out.len();
             out.extend_from_slice(codes);
-            while let Some(at) = bound.filter(|at| *at <= codes.len()) {
+            while let Some(at) = bounds.up_to(codes.len()) {
                 end(start + at);
-                bound = bounds.next();
             }
-            return bound.map_or(Ok(()), |at| Err(beyond(at, codes.len())));
+            return bounds.finish(codes.len()).map(|()| false);
         }
-        let piece = places.len().saturating_sub(BEYOND);
-        let mut done = 0;
+        let (mut done, mut piece, mut escapes) = (0, FEW, false);
         loop {
             let start = out.len();
             let rest = codes.get(done..).unwrap_or_default();
-            let read = self.decode_piece::<true>(rest, piece, out, places)?;
-            // A bound before this piece (falling offsets) or after an escape has no place.
-            while let Some(at) = bound.filter(|at| *at <= done + read) {
-                let place = at.checked_sub(done).and_then(|at| places.get(at)).copied();
-                let place = place.filter(|place| *place != WITHIN).ok_or_else(|| {
-                    CodecError::corrupt(format!(
-                        "expected values to end in order and not after an fsst escape, found one to end at code {at}"
-                    ))
-                })?;
-                end(start + place as usize);
-                bound = bounds.next();
+            let run = self.decode_run(rest, out, places);
+            // A bound before this run: falling offsets.
+            while let Some(at) = bounds.up_to(done + run) {
+                let place = at.checked_sub(done).and_then(|at| self.place_in_run(rest, places, at));
+                end(start + place.ok_or_else(|| misplaced(at))?);
             }
-            done += read;
+            done += run;
             if done >= codes.len() {
-                return bound.map_or(Ok(()), |at| Err(beyond(at, codes.len())));
+                break;
+            }
+            if run < RUN {
+                piece = next_piece(piece, run);
+                let read = if piece <= FEW {
+                    self.decode_any(codes, done, piece, &mut bounds, out, end, &mut [0; FEW + BEYOND])?
+                } else {
+                    self.decode_any(codes, done, piece, &mut bounds, out, end, &mut [0; PIECE + BEYOND])?
+                };
+                escapes |= codes
+                    .get(done..done + read)
+                    .unwrap_or_default()
+                    .contains(&super::ESCAPE);
+                done += read;
             }
         }
+        bounds.finish(codes.len()).map(|()| !escapes)
+    }
+
+    /// Decodes about `piece` of the codes from `done` on, whatever they are.
+    #[allow(clippy::too_many_arguments)] // The parts of one step, which nothing else groups.
+    fn decode_any(
+        &self,
+        codes: &[u8],
+        done: usize,
+        piece: usize,
+        bounds: &mut Bounds<impl Iterator<Item = usize>>,
+        out: &mut Vec<u8>,
+        end: &mut impl FnMut(usize),
+        places: &mut [u32],
+    ) -> Result<usize> {
+        let start = out.len();
+        let rest = codes.get(done..).unwrap_or_default();
+        let read = self.decode_piece::<true>(rest, piece, out, places)?;
+        // A bound after an escape has no place.
+        while let Some(at) = bounds.up_to(done + read) {
+            let place = at.checked_sub(done).and_then(|at| places.get(at)).copied();
+            let place = place.filter(|place| *place != WITHIN).ok_or_else(|| misplaced(at))?;
+            end(start + place as usize);
+        }
+        Ok(read)
     }
 }
 
-fn beyond(at: usize, len: usize) -> CodecError {
+fn misplaced(at: usize) -> CodecError {
     CodecError::corrupt(format!(
-        "expected values to end within {len} codes, found one to end at {at}"
+        "expected values to end in order and not after an fsst escape, found one to end at code {at}"
     ))
 }
 
@@ -147,6 +215,7 @@ mod tests {
             (codes.as_slice(), vec![escape + 1, all]),
             (codes.as_slice(), vec![all + 1]),
             (codes.as_slice(), vec![all, usize::MAX]),
+            (codes.as_slice(), vec![1, 0, all]),
             (&codes[..=escape], vec![escape + 1]),
         ] {
             let mut out = vec![1];
@@ -155,8 +224,8 @@ mod tests {
                 .is_err());
             assert_eq!(out, [1]);
         }
-        let long = vec![0; 3 * PIECE];
-        let falling = [2 * PIECE, 10].into_iter();
+        let long = vec![0; 3 * RUN];
+        let falling = [2 * RUN, 10].into_iter();
         assert!(decoder.decode_values(&long, falling, &mut Vec::new(), |_| {}).is_err());
     }
 }

@@ -13,6 +13,7 @@
 //! ```
 
 mod decode;
+mod decode_run;
 mod decode_values;
 mod encode;
 mod encode_values;

@@ -82,7 +82,7 @@ impl ColumnNode {
         match &self.kind {
             Kind::List(item) => item.walk(visit),
             Kind::Struct(_, children) => children.iter().for_each(|child| child.walk(visit)),
-            _ => {}
+            Kind::Null | Kind::Plain | Kind::VarBinary | Kind::Dictionary => {}
         }
     }
 }
@@ -98,7 +98,7 @@ impl ColumnNode {
         match &self.kind {
             Kind::Struct(_, children) => children.iter().for_each(|child| child.leaves(&names, out)),
             Kind::List(_) => {}
-            _ => out.push((names, self)),
+            Kind::Null | Kind::Plain | Kind::VarBinary | Kind::Dictionary => out.push((names, self)),
         }
     }
 }

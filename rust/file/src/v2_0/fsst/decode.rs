@@ -57,19 +57,27 @@ where
     let mut bytes = Vec::with_capacity(compressed.values().len().saturating_mul(2));
     let mut offsets: Vec<T::Offset> = Vec::with_capacity(compressed.len().saturating_add(1));
     offsets.push(T::Offset::default());
-    let stored = compressed.value_data();
-    for ends in compressed.value_offsets().windows(2) {
-        if let &[start, end] = ends {
-            let value = stored.get(start.as_usize()..end.as_usize()).unwrap_or_default();
-            decoder.decode(value, &mut bytes).map_err(|e| page.kernel(e))?;
-        }
-        if bytes.len() as u64 > T::Offset::MAX {
-            return Err(FileError::invalid(format!(
-                "the values of one batch hold more than {} bytes; read fewer rows at a time or use a large_ type",
-                T::Offset::MAX
-            )));
-        }
-        offsets.push(T::Offset::from_u64(bytes.len() as u64));
+    let ends = compressed.value_offsets();
+    let (first, last) = match (ends.first(), ends.last()) {
+        (Some(first), Some(last)) => (first.as_usize(), last.as_usize()),
+        _ => (0, 0),
+    };
+    let codes = compressed.value_data().get(first..last).ok_or_else(|| {
+        page.corrupt(format!(
+            "expected codes within {} bytes, found none there",
+            compressed.value_data().len()
+        ))
+    })?;
+    let bounds = ends.iter().skip(1).map(|end| end.as_usize().wrapping_sub(first));
+    let decoded = decoder.decode_values(codes, bounds, &mut bytes, |end| {
+        offsets.push(T::Offset::from_u64(end as u64))
+    });
+    decoded.map_err(|e| page.kernel(e))?;
+    if bytes.len() as u64 > T::Offset::MAX {
+        return Err(FileError::invalid(format!(
+            "the values of one batch hold more than {} bytes; read fewer rows at a time or use a large_ type",
+            T::Offset::MAX
+        )));
     }
     ArrayData::builder(data_type.clone())
         .len(compressed.len())

@@ -1,5 +1,5 @@
 //! Strings and binary as Arrow's arrays, checked once: what Arrow requires of them is looked at here, with vector instructions where most
-//! text is ASCII, and not a second time by Arrow.
+//! text is ASCII, and not a second time by Arrow. Text that was found to be ASCII while it was decoded is not looked at again.
 #![allow(unsafe_code)]
 
 use arrow_array::{make_array, ArrayRef};
@@ -7,11 +7,13 @@ use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
-/// An array of `data_type`, the strings or binary of offsets of type `O`; what is wrong with them otherwise.
+/// An array of `data_type`, the strings or binary of offsets of type `O`; what is wrong with them otherwise. The first `ascii` of the bytes
+/// are known to be ASCII.
 pub(super) fn array<O: ArrowNativeType + PartialOrd>(
     data_type: &DataType,
     offsets: Vec<O>,
     bytes: Vec<u8>,
+    ascii: usize,
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef, String> {
     let len = offsets.len().saturating_sub(1);
@@ -31,7 +33,7 @@ pub(super) fn array<O: ArrowNativeType + PartialOrd>(
     }
     check_offsets(&offsets, bytes.len())?;
     if is_text {
-        check_text(&offsets, &bytes)?;
+        check_text(&offsets, &bytes, ascii)?;
     }
     let data = ArrayData::builder(data_type.clone())
         .len(len)
@@ -40,7 +42,7 @@ pub(super) fn array<O: ArrowNativeType + PartialOrd>(
         .add_buffer(Buffer::from_vec(bytes));
     // SAFETY: Arrow asks of these types: one offset more than values, of the type's width (checked above), none of them negative, falling
     // or beyond the bytes (`check_offsets`), aligned as they come from a vector of them; text that is UTF-8 between any two offsets
-    // (`check_text`); a bitmap of as many flags as there are values (above).
+    // (`check_text`, which is told of the bytes that `VariableBuilder` found to be ASCII); a bitmap of as many flags as there are values (above).
     Ok(make_array(unsafe { data.build_unchecked() }))
 }
 
@@ -61,14 +63,16 @@ fn check_offsets<O: ArrowNativeType + PartialOrd>(offsets: &[O], bytes: usize) -
 }
 
 /// Checks that the text between any two offsets is UTF-8. The offsets are those of `check_offsets`.
-fn check_text<O: ArrowNativeType>(offsets: &[O], bytes: &[u8]) -> Result<(), String> {
+fn check_text<O: ArrowNativeType>(offsets: &[O], bytes: &[u8], ascii: usize) -> Result<(), String> {
     let first = offsets.first().map_or(0, |at| at.as_usize());
     let end = offsets.last().map_or(0, |at| at.as_usize());
+    // A character ends where ASCII does.
+    let first = first.max(ascii.min(end));
     let text = bytes.get(first..end).unwrap_or_default();
     if text.is_ascii() {
         return Ok(());
     }
-    if let Err(error) = std::str::from_utf8(text) {
+    if let Err(error) = simdutf8::compat::from_utf8(text) {
         let at = first + error.valid_up_to();
         return Err(format!("expected UTF-8, found other bytes at {at} of {}", bytes.len()));
     }
@@ -99,6 +103,7 @@ mod tests {
             ], 0..12),
             moved in prop::option::of((any::<prop::sample::Index>(), -3_i32..4)),
             is_text in any::<bool>(),
+            known in any::<prop::sample::Index>(),
         ) {
             let bytes = pieces.concat();
             let mut offsets = vec![0_i32];
@@ -115,7 +120,9 @@ mod tests {
                 .add_buffer(Buffer::from_vec(offsets.clone()))
                 .add_buffer(Buffer::from_vec(bytes.clone()))
                 .build();
-            let found = array(&data_type, offsets, bytes, None);
+            let ascii = bytes.iter().take_while(|byte| byte.is_ascii()).count();
+            let ascii = known.index(ascii + 1);
+            let found = array(&data_type, offsets, bytes, ascii, None);
             match strict {
                 Ok(data) => prop_assert_eq!(&found.unwrap().to_data(), &data),
                 Err(error) => prop_assert!(found.is_err(), "{error}"),
@@ -125,14 +132,14 @@ mod tests {
 
     #[test]
     fn test_other_types_and_flags_are_refused() {
-        assert!(array(&DataType::Int32, vec![0_i32], Vec::new(), None).is_err());
-        assert!(array(&DataType::LargeUtf8, vec![0_i32], Vec::new(), None).is_err());
-        assert!(array(&DataType::Utf8, Vec::<i32>::new(), Vec::new(), None).is_err());
+        assert!(array(&DataType::Int32, vec![0_i32], Vec::new(), 0, None).is_err());
+        assert!(array(&DataType::LargeUtf8, vec![0_i32], Vec::new(), 0, None).is_err());
+        assert!(array(&DataType::Utf8, Vec::<i32>::new(), Vec::new(), 0, None).is_err());
         let nulls = Some(NullBuffer::new_null(2));
-        assert!(array(&DataType::Utf8, vec![0_i32, 1], vec![b'a'], nulls).is_err());
+        assert!(array(&DataType::Utf8, vec![0_i32, 1], vec![b'a'], 0, nulls).is_err());
         let nulls = Some(NullBuffer::new_null(1));
         assert_eq!(
-            array(&DataType::LargeBinary, vec![0_i64, 1], vec![0xff], nulls)
+            array(&DataType::LargeBinary, vec![0_i64, 1], vec![0xff], 0, nulls)
                 .unwrap()
                 .null_count(),
             1

@@ -57,8 +57,10 @@ impl Values {
         Ok(match data_type {
             DataType::Null => Values::Nothing(0),
             DataType::Boolean => Values::Bits(BooleanBufferBuilder::new(0)),
-            DataType::Utf8 | DataType::Binary => Values::Variable(VariableBuilder::new()),
-            DataType::LargeUtf8 | DataType::LargeBinary => Values::LargeVariable(VariableBuilder::new()),
+            DataType::Utf8 => Values::Variable(VariableBuilder::new(true)),
+            DataType::Binary => Values::Variable(VariableBuilder::new(false)),
+            DataType::LargeUtf8 => Values::LargeVariable(VariableBuilder::new(true)),
+            DataType::LargeBinary => Values::LargeVariable(VariableBuilder::new(false)),
             DataType::FixedSizeList(item, size) => Values::FixedList(Box::new(FixedListBuilder {
                 size: usize::try_from(*size).unwrap_or(0),
                 len: 0,
@@ -290,12 +292,12 @@ impl Values {
             (Values::Bits(mut bits), _) => data.add_buffer(bits.finish().into_inner()),
             (Values::Fixed(values), _) => data.add_buffer(values.finish()).align_buffers(true),
             (Values::Variable(values), _) => {
-                let (offsets, bytes) = values.finish()?;
-                return strings::array(data_type, offsets, bytes, nulls).map_err(|e| column.corrupt(e));
+                let (offsets, bytes, ascii) = values.finish()?;
+                return strings::array(data_type, offsets, bytes, ascii, nulls).map_err(|e| column.corrupt(e));
             }
             (Values::LargeVariable(values), _) => {
-                let (offsets, bytes) = values.finish()?;
-                return strings::array(data_type, offsets, bytes, nulls).map_err(|e| column.corrupt(e));
+                let (offsets, bytes, ascii) = values.finish()?;
+                return strings::array(data_type, offsets, bytes, ascii, nulls).map_err(|e| column.corrupt(e));
             }
             (Values::FixedList(lists), DataType::FixedSizeList(item, size)) => {
                 let items = lists

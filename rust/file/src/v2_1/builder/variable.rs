@@ -18,14 +18,39 @@ const MOST_TIMES: usize = 8;
 pub(crate) struct VariableBuilder<O> {
     offsets: Vec<O>,
     bytes: Vec<u8>,
+    is_text: bool,
+    /// So many bytes from the first on are known to be ASCII; those behind them may be, too.
+    ascii: usize,
 }
 
 impl<O: Offset> VariableBuilder<O> {
-    pub(crate) fn new() -> VariableBuilder<O> {
+    /// No values yet. Of text it is noted how far it is ASCII.
+    pub(crate) fn new(is_text: bool) -> VariableBuilder<O> {
         VariableBuilder {
             offsets: vec![O::default()],
             bytes: Vec::new(),
+            is_text,
+            ascii: 0,
         }
+    }
+
+    /// Notes that the bytes from `start` on are ASCII.
+    pub(crate) fn note_ascii(&mut self, start: usize) {
+        if self.ascii >= start {
+            self.ascii = self.bytes.len();
+        }
+    }
+
+    /// Looks whether the bytes from `start` on are ASCII, while they are in the processor's cache; not where those before them are not.
+    pub(crate) fn look_for_ascii(&mut self, start: usize) {
+        if self.is_text && self.ascii >= start && self.bytes.get(start..).is_some_and(<[u8]>::is_ascii) {
+            self.ascii = self.bytes.len();
+        }
+    }
+
+    /// No values yet, of the same kind.
+    pub(crate) fn another(&self) -> VariableBuilder<O> {
+        VariableBuilder::new(self.is_text)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -115,7 +140,9 @@ impl<O: Offset> VariableBuilder<O> {
     pub(crate) fn append_run(&mut self, bytes: &[u8], ends: impl Iterator<Item = u64>) {
         let base = self.bytes.len() as u64;
         self.offsets.extend(ends.map(|end| O::from_u64(base.wrapping_add(end))));
+        let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
+        self.look_for_ascii(start);
     }
 
     /// Adds the values of `range` of another.
@@ -149,9 +176,46 @@ impl<O: Offset> VariableBuilder<O> {
         Ok(())
     }
 
-    /// Offsets and bytes.
-    pub(crate) fn finish(self) -> Result<(Vec<O>, Vec<u8>)> {
+    /// Offsets and bytes, and how many of the bytes are known to be ASCII, from the first on.
+    pub(crate) fn finish(self) -> Result<(Vec<O>, Vec<u8>, usize)> {
         self.check()?;
-        Ok((self.offsets, self.bytes))
+        Ok((self.offsets, self.bytes, self.ascii))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn test_what_is_noted_as_ascii_is_ascii(
+            steps in prop::collection::vec((0..4_u8, prop_oneof!["[a-z]{0,9}", "\\PC{0,3}"]), 0..12),
+            is_text in any::<bool>(),
+        ) {
+            let mut all = VariableBuilder::<i32>::new(is_text);
+            for (way, text) in steps {
+                let start = all.as_bytes().len();
+                match way {
+                    0 => all.push(text.as_bytes()),
+                    1 => all.append_run(text.as_bytes(), std::iter::once(text.len() as u64)),
+                    2 => {
+                        all.bytes().extend_from_slice(text.as_bytes());
+                        all.end_value();
+                        all.look_for_ascii(start);
+                    }
+                    _ => {
+                        all.push(text.as_bytes());
+                        if text.is_ascii() {
+                            all.note_ascii(start);
+                        }
+                    }
+                }
+            }
+            let (_, bytes, ascii) = all.finish().unwrap();
+            prop_assert!(bytes[..ascii].is_ascii());
+        }
     }
 }

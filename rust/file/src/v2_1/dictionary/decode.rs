@@ -2,6 +2,7 @@
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
+use esker_codec::gather::{check, gather_words, Number};
 use esker_proto::lance::encodings21 as pb;
 
 use super::look_up::LookUp;
@@ -106,65 +107,39 @@ impl Dictionary {
         let Values::Fixed(keys) = &keys else { return Ok(()) };
         let keys = keys.as_slice();
         match width {
-            1 => self.look_up(at, keys.iter().map(|k| u64::from(*k)), out),
-            2 => self.look_up(
-                at,
-                keys.as_chunks::<2>()
-                    .0
-                    .iter()
-                    .map(|k| u64::from(u16::from_le_bytes(*k))),
-                out,
-            ),
-            4 => self.look_up(
-                at,
-                keys.as_chunks::<4>()
-                    .0
-                    .iter()
-                    .map(|k| u64::from(u32::from_le_bytes(*k))),
-                out,
-            ),
-            _ => self.look_up(at, keys.as_chunks::<8>().0.iter().map(|k| u64::from_le_bytes(*k)), out),
+            1 => self.look_up(at, keys.as_chunks::<1>().0, out),
+            2 => self.look_up(at, keys.as_chunks::<2>().0, out),
+            4 => self.look_up(at, keys.as_chunks::<4>().0, out),
+            _ => self.look_up(at, keys.as_chunks::<8>().0, out),
         }
     }
 
-    fn look_up(
-        &self,
-        at: &PageId,
-        keys: impl ExactSizeIterator<Item = u64> + Clone,
-        out: &mut LeafBuilder,
-    ) -> Result<()> {
-        let largest = keys.clone().fold(0, u64::max);
-        // Keys of nulls mean nothing, and a page of nulls alone may have a dictionary without items.
-        if keys.len() > 0 && largest >= self.len as u64 && !(largest == 0 && self.len == 0) {
-            return Err(at.corrupt(format!(
-                "expected dictionary indices below {}, found {largest}",
-                self.len
-            )));
+    fn look_up<N: Number>(&self, at: &PageId, keys: &[N], out: &mut LeafBuilder) -> Result<()> {
+        if let LeafBuilder::Keyed(out) = out {
+            // Keys of nulls mean nothing, and a page of nulls alone may have a dictionary without items.
+            if self.len > 0 || keys.iter().any(|key| key.place() > 0) {
+                check(keys, self.len).map_err(|e| at.kernel(e))?;
+            }
+            return self.append_keys(at, keys.iter().map(|key| key.place() as u64), out);
+        }
+        let LeafBuilder::Plain(out) = out else { return Ok(()) };
+        if self.len == 0 && keys.iter().all(|key| key.place() == 0) {
+            return out.append_empty(keys.len());
         }
         match (out, &self.items) {
-            (LeafBuilder::Keyed(out), _) => self.append_keys(at, keys, out),
-            (LeafBuilder::Plain(Values::Variable(out)), Values::Variable(items)) => {
-                self.look_up.append(keys, items, out);
+            (Values::Variable(out), Values::Variable(items)) => {
+                self.look_up.append(at, keys, items, out)?;
                 out.check()
             }
-            (LeafBuilder::Plain(Values::LargeVariable(out)), Values::LargeVariable(items)) => {
-                self.look_up.append(keys, items, out);
-                Ok(())
+            (Values::LargeVariable(out), Values::LargeVariable(items)) => self.look_up.append(at, keys, items, out),
+            (Values::Fixed(out), Values::Fixed(items)) if out.width == items.width => {
+                append_fixed(at, keys, items, out)
             }
-            (LeafBuilder::Plain(Values::Fixed(out)), Values::Fixed(items)) if out.width == items.width => {
-                append_fixed(keys, items, out);
-                Ok(())
-            }
-            (LeafBuilder::Plain(out), items) => {
-                for key in keys {
-                    let key = to_len(at, key)?;
-                    if key < items.len() {
-                        out.append_range(items, key..key + 1)?;
-                    } else {
-                        out.append_empty(1)?;
-                    }
-                }
-                Ok(())
+            (out, items) => {
+                check(keys, items.len()).map_err(|e| at.kernel(e))?;
+                keys.iter()
+                    .map(|key| key.place())
+                    .try_for_each(|key| out.append_range(items, key..key.saturating_add(1)))
             }
         }
     }
@@ -190,39 +165,21 @@ impl Dictionary {
 /// More than any writer puts into one page.
 const MOST_ITEMS: u64 = 1 << 28;
 
-fn append_fixed(keys: impl ExactSizeIterator<Item = u64>, items: &FixedBuilder, out: &mut FixedBuilder) {
-    match out.width {
-        2 => append_words::<2>(keys, items, out),
-        4 => append_words::<4>(keys, items, out),
-        8 => append_words::<8>(keys, items, out),
-        16 => append_words::<16>(keys, items, out),
-        width => {
-            let (items, out) = (items.as_slice(), out.bytes());
+fn append_fixed<N: Number>(at: &PageId, keys: &[N], items: &FixedBuilder, out: &mut FixedBuilder) -> Result<()> {
+    let (width, items, out) = (out.width, items.as_slice(), out.bytes());
+    let gathered = match width {
+        1 => gather_words(keys, items.as_chunks::<1>().0, out),
+        2 => gather_words(keys, items.as_chunks::<2>().0, out),
+        4 => gather_words(keys, items.as_chunks::<4>().0, out),
+        8 => gather_words(keys, items.as_chunks::<8>().0, out),
+        16 => gather_words(keys, items.as_chunks::<16>().0, out),
+        _ => check(keys, items.len().checked_div(width).unwrap_or(0)).map(|()| {
             for key in keys {
-                let start = usize::try_from(key).ok().and_then(|key| key.checked_mul(width));
-                let value = start.and_then(|start| items.get(start..start.checked_add(width)?));
-                match value {
-                    Some(value) => out.extend_from_slice(value),
-                    None => out.resize(out.len().saturating_add(width), 0),
-                }
+                let start = key.place().saturating_mul(width);
+                let value = items.get(start..start.saturating_add(width));
+                out.extend_from_slice(value.unwrap_or_default());
             }
-        }
-    }
-}
-
-fn append_words<const N: usize>(
-    keys: impl ExactSizeIterator<Item = u64>,
-    items: &FixedBuilder,
-    out: &mut FixedBuilder,
-) {
-    let items = items.as_slice().as_chunks::<N>().0;
-    let bytes = out.bytes();
-    let start = bytes.len();
-    bytes.resize(start.saturating_add(keys.len().saturating_mul(N)), 0);
-    let room = bytes.get_mut(start..).unwrap_or_default();
-    for (to, key) in room.as_chunks_mut::<N>().0.iter_mut().zip(keys) {
-        if let Some(item) = usize::try_from(key).ok().and_then(|key| items.get(key)) {
-            *to = *item;
-        }
-    }
+        }),
+    };
+    gathered.map_err(|e| at.kernel(e))
 }

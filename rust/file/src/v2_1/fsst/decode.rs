@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::v2_1::builder::{Values, VariableBuilder};
 use crate::v2_1::decode::{Compression, Wanted};
 use crate::v2_1::page::PageId;
-use crate::v2_1::variable::decode::{stored_block, Stored};
+use crate::v2_1::variable::decode::{ends, stored_block, Offsets, Stored};
 
 /// A symbol table, and the offsets below it.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl Fsst {
             return wanted.each(n, |range| self.append_range(at, stored, range, out));
         };
         // What lies between is decoded, too: that costs less than to begin anew so many times.
-        let mut all = VariableBuilder::new();
+        let mut all = out.another();
         self.append_range(at, stored, span.clone(), &mut all)?;
         wanted.each(n, |range| {
             out.append_range(&all, range.start - span.start..range.end - span.start);
@@ -88,10 +88,20 @@ impl Fsst {
         out: &mut VariableBuilder<O>,
     ) -> Result<()> {
         let codes = stored.span(at, range.clone())?;
+        let start = out.as_bytes().len();
         let (bytes, offsets) = out.parts(range.len());
         let end = |end: usize| offsets.push(O::from_u64(end as u64));
-        let decoded = self.decoder.decode_values(codes, stored.ends(range), bytes, end);
-        decoded.map_err(|e| at.kernel(e))
+        let decoded = match stored.offsets_of(range) {
+            Offsets::Narrow(offsets) => self.decoder.decode_values(codes, ends(offsets), bytes, end),
+            Offsets::Wide(offsets) => self.decoder.decode_values(codes, ends(offsets), bytes, end),
+        };
+        let only_symbols = decoded.map_err(|e| at.kernel(e))?;
+        if only_symbols && self.decoder.is_ascii() {
+            out.note_ascii(start);
+        } else {
+            out.look_for_ascii(start);
+        }
+        Ok(())
     }
 
     /// Appends the `wanted` of the `n` values of a chunk.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use esker_codec::ends::Offset;
+use esker_codec::gather::Number;
 use esker_proto::lance::encodings21 as pb;
 
 use crate::container::{u32_at, u64_at};
@@ -29,9 +30,16 @@ pub(crate) struct Stored<'a> {
     bytes: &'a [u8],
 }
 
-enum Offsets<'a> {
+/// Offsets of one of two widths.
+pub(crate) enum Offsets<'a> {
     Narrow(&'a [[u8; 4]]),
     Wide(&'a [[u8; 8]]),
+}
+
+/// Where values end, counted from where the first one starts.
+pub(crate) fn ends<N: Number>(offsets: &[N]) -> impl Iterator<Item = usize> + '_ {
+    let first = offsets.first().map_or(0, |first| first.place());
+    offsets.iter().skip(1).map(move |end| end.place().wrapping_sub(first))
 }
 
 impl<'a> Stored<'a> {
@@ -53,11 +61,12 @@ impl<'a> Stored<'a> {
         }
     }
 
-    /// Where each value of `range` ends, counted from where the first one starts.
-    pub(crate) fn ends(&self, range: Range<usize>) -> impl Iterator<Item = usize> + '_ {
-        let first = self.offset(range.start);
-        (range.start..range.end)
-            .map(move |index| usize::try_from(self.offset(index + 1).wrapping_sub(first)).unwrap_or(usize::MAX))
+    /// The offsets of `range`, one more than values.
+    pub(crate) fn offsets_of(&self, range: Range<usize>) -> Offsets<'a> {
+        match self.offsets {
+            Offsets::Narrow(offsets) => Offsets::Narrow(offsets.get(range.start..=range.end).unwrap_or_default()),
+            Offsets::Wide(offsets) => Offsets::Wide(offsets.get(range.start..=range.end).unwrap_or_default()),
+        }
     }
 
     /// The bytes between two values.
@@ -81,15 +90,11 @@ impl<'a> Stored<'a> {
         out: &mut VariableBuilder<O>,
     ) -> Result<()> {
         let bytes = self.span(at, range.clone())?;
-        let falls = match self.offsets {
+        let falls = match self.offsets_of(range) {
             Offsets::Narrow(offsets) => {
-                let offsets = offsets.get(range.start..=range.end).unwrap_or_default();
                 append_run(bytes, offsets.iter().map(|o| u64::from(u32::from_le_bytes(*o))), out)
             }
-            Offsets::Wide(offsets) => {
-                let offsets = offsets.get(range.start..=range.end).unwrap_or_default();
-                append_run(bytes, offsets.iter().map(|o| u64::from_le_bytes(*o)), out)
-            }
+            Offsets::Wide(offsets) => append_run(bytes, offsets.iter().map(|o| u64::from_le_bytes(*o)), out),
         };
         if falls {
             return Err(at.corrupt("expected offsets of strings that never fall, found one below the one before it"));
