@@ -2,8 +2,8 @@
 
 use arrow_schema::DataType;
 
-use crate::error::{FileError, Result};
 use super::prepared;
+use crate::error::{FileError, Result};
 use crate::schema::{BlobKind, Field, Schema};
 use crate::version::FileVersion;
 
