@@ -1,8 +1,9 @@
 """Many kills for few starts of Spark: each batch of a query is killed once at one stage, and the table checked after.
 
-`python -m tests.spark.killed_often VICTIM BATCHES SECONDS [WORD...]`: `worker` kills the Python processes of tasks and
-commits, and `executor` the JVMs of tasks, all under one driver; `driver` kills the driver with its JVM, and starts it
-again for each kill; `torn` takes back the checkpoint's note that a batch is done. Words choose formats, modes, stages.
+`python -m tests.spark.killed_often VICTIM BATCHES SECONDS [WORD...]`, whole paths in `PYTHONPATH`: `worker` kills the
+Python processes of tasks and commits, and `executor` the JVMs of tasks, all under one driver; `driver` kills the driver
+with its JVM, and starts it again for each kill; `torn` takes back the checkpoint's note that a batch is done. Words
+choose formats, modes, stages.
 """
 
 from __future__ import annotations
