@@ -330,6 +330,30 @@ def test_ctrl_c_beside_the_put_of_the_entry_leaves_all_or_nothing(
     assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == [*range(10, 1000), *range(1000, 1010)]
 
 
+def test_ctrl_c_after_a_put_whose_entry_a_clean_up_took_leaves_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_deltalake(tmp_path, pa.table({"id": np.arange(1000)}))
+    put = esker.store.staging.put_entry
+
+    def late(*given: Any) -> bool:
+        put(*given)
+        # The machine sleeps here, and others go on.
+        monkeypatch.setattr(esker.delta.log.commit, "put_entry", put)
+        write_deltalake(tmp_path, pa.table({"id": [5000]}), mode="append")
+        DeltaTable(tmp_path).create_checkpoint()
+        (tmp_path / given[1]).unlink()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(esker.delta.log.commit, "put_entry", late)
+    with pytest.raises(KeyboardInterrupt):
+        DeltaTable(tmp_path).update({"id": "id + 1000"}, predicate="id < 10")
+    table = DeltaTable(tmp_path)
+    assert table.version() == 2
+    assert named(table) <= files_of(tmp_path)
+    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == [*range(10, 1010), 5000]
+
+
 def test_ctrl_c_after_a_put_of_unknown_outcome_leaves_the_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,7 @@ from lance.file import LanceFileSession as PeerSession
 
 import esker
 from esker.exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
-from esker.file import LanceFileReader, LanceFileSession
+from esker.file import LanceFileReader, LanceFileSession, blob_writers
 from esker.fragment import DataFile
 from esker.repo import Repository
 
@@ -321,3 +321,19 @@ def test_prepared_blobs_go_into_a_table_of_a_branch(tmp_path: Path) -> None:
     repo.gc(dry_run=False, grace_s=-3600)
     assert values(esker.dataset(uri), 1) == [b"new" * 10]
     assert list(repo.fsck(tables=True)) == []
+
+
+def test_a_write_of_blobs_that_was_broken_off_ends_the_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = LanceFileSession(tmp_path).open_packed_blob_writer("a.lance", 1)
+    packed.write_blob(b"first")
+
+    def broken_off(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    # The bytes are written, and not yet told.
+    monkeypatch.setattr(blob_writers, "BlobDescriptor", broken_off)
+    with pytest.raises(KeyboardInterrupt):
+        packed.write_blobs(pa.array([b"second"]))
+    with pytest.raises(InvalidArgumentError, match="already finished"):
+        packed.finish()
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -93,8 +93,11 @@ def _has_prepared(schema: pa.Schema) -> bool:
 
 
 def _has(field: pa.Field) -> bool:
-    children = (field.type.field(index) for index in range(field.type.num_fields))
-    return is_prepared(field) or any(_has(child) for child in children)
+    type_ = field.type
+    if not type_.num_fields:
+        # Most columns: tables have thousands of them.
+        return False
+    return is_prepared(field) or any(_has(type_.field(index)) for index in range(type_.num_fields))
 
 
 def _marked(field: pa.Field) -> pa.Field:

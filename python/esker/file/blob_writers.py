@@ -7,6 +7,7 @@ until the file of data is in a table: what a process that dies leaves is removed
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -76,16 +77,20 @@ class _BlobFileWriter:
         return self._out
 
     def _write(self, data: bytes) -> int:
-        """Appends bytes, and returns where they begin. An error ends the writer: nobody knows how many were written."""
+        """Appends bytes, and returns where they begin."""
         out, start = self._open(), self._size
-        try:
-            out.write(data)
-        except BaseException:
-            self._out = None
-            out.abort()
-            raise
+        out.write(data)
         self._size += len(data)
         return start
+
+    @contextmanager
+    def _or_ended(self) -> Iterator[None]:
+        """Ends the writer where an error or Ctrl-C breaks a write off: nobody knows how much of it is there."""
+        try:
+            yield
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
 
     def _close(self) -> None:
         out = self._open()
@@ -133,8 +138,10 @@ class PackedBlobWriter(_BlobFileWriter):
             InvalidArgumentError: The writer is finished.
         """
         piece = as_bytes(data)
-        start = self._write(piece)
-        self._blobs.append(BlobDescriptor(PACKED, None, self._id, start, len(piece)))
+        self._open()
+        with self._or_ended():
+            start = self._write(piece)
+            self._blobs.append(BlobDescriptor(PACKED, None, self._id, start, len(piece)))
 
     def write_blobs(self, payloads: pa.Array | pa.ChunkedArray) -> None:
         """Appends many blobs; of nulls only that they are none.
@@ -146,19 +153,24 @@ class PackedBlobWriter(_BlobFileWriter):
             InvalidArgumentError: They are something else, or offsets among them are wrong: nothing is written then.
         """
         self._open()
-        for chunk in _checked(payloads):
-            values = memoryview(chunk.buffers()[2] or b"")
-            width = pa.int64() if pa.types.is_large_binary(chunk.type) else pa.int32()
-            number = chunk.offset + len(chunk) + 1
-            ends = pa.Array.from_buffers(width, number, [None, chunk.buffers()[1]]).to_pylist()[chunk.offset :]
-            for rows in _runs(chunk.is_valid().to_pylist(), ends):
-                if rows is None:
-                    self._blobs.append(BlobDescriptor(None))
-                    continue
-                start = self._write(bytes(values[ends[rows.start] : ends[rows.stop]]))
-                for row in rows:
-                    offset = start + ends[row] - ends[rows.start]
-                    self._blobs.append(BlobDescriptor(PACKED, None, self._id, offset, ends[row + 1] - ends[row]))
+        chunks = _checked(payloads)
+        with self._or_ended():
+            for chunk in chunks:
+                self._write_chunk(chunk)
+
+    def _write_chunk(self, chunk: pa.Array) -> None:
+        values = memoryview(chunk.buffers()[2] or b"")
+        width = pa.int64() if pa.types.is_large_binary(chunk.type) else pa.int32()
+        number = chunk.offset + len(chunk) + 1
+        ends = pa.Array.from_buffers(width, number, [None, chunk.buffers()[1]]).to_pylist()[chunk.offset :]
+        for rows in _runs(chunk.is_valid().to_pylist(), ends):
+            if rows is None:
+                self._blobs.append(BlobDescriptor(None))
+                continue
+            start = self._write(bytes(values[ends[rows.start] : ends[rows.stop]]))
+            for row in rows:
+                offset = start + ends[row] - ends[rows.start]
+                self._blobs.append(BlobDescriptor(PACKED, None, self._id, offset, ends[row + 1] - ends[row]))
 
     def finish(self) -> list[BlobDescriptor]:
         """Makes the file visible.
@@ -209,7 +221,10 @@ class DedicatedBlobWriter(_BlobFileWriter):
         Raises:
             InvalidArgumentError: The writer is finished.
         """
-        self._write(as_bytes(data))
+        piece = as_bytes(data)
+        self._open()
+        with self._or_ended():
+            self._write(piece)
 
     def finish(self) -> BlobDescriptor:
         """Makes the file visible.

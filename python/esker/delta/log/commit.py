@@ -413,7 +413,18 @@ class DeltaCommit:
         """Whether the entry of `version` is there and ours; None of stores whose puts may take effect later."""
         if self._external is not None or type(self._store) is not Store or is_behind_network(self._store.uri):
             return None
-        return self.write_id_at(version) == self.write_id
+        there = self.write_id_at(version)
+        if there is None and newest_version(self._store) > version and not self._is_there(version):
+            # Of an entry that a clean-up took nobody can tell whose it was.
+            return None
+        return there == self.write_id
+
+    def _is_there(self, version: int) -> bool:
+        try:
+            self._store.head(commit_path(version))
+        except NotFoundError:
+            return False
+        return True
 
     def is_in_history(self, version: int) -> bool:
         """Whether `version`, just put, is the newest, or one that others' newer ones follow.
