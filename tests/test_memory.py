@@ -7,7 +7,11 @@ import subprocess
 import sys
 
 import lance
+import numpy as np
+import pyarrow as pa
 import pytest
+
+import esker
 
 WRITE = """
 import sys, resource, threading, time, psutil, pyarrow as pa, esker
@@ -61,3 +65,32 @@ def test_memory_does_not_grow_with_the_input(tmp_path_factory: pytest.TempPathFa
     short = _growth(str(folder / "short"), 60, 8 << 20)
     long = _growth(str(folder / "long"), 300, 8 << 20)
     assert long < short + (40 << 20), f"{short >> 20} MiB, then {long >> 20} MiB"
+
+
+READ = """
+import sys, psutil, esker
+dataset = esker.dataset(sys.argv[1])
+dataset.to_table(limit=10)
+before = psutil.Process().memory_info().rss
+rows = dataset.to_table()
+held = psutil.Process().memory_info().rss - before
+del rows
+print(held, psutil.Process().memory_info().rss - before)
+"""
+
+
+@pytest.mark.parametrize("delay", [None, 0])
+def test_freed_memory_is_kept_or_given_back_as_the_user_says(delay: int | None, uri: str) -> None:
+    numbers = np.random.default_rng(1).integers(0, 1 << 62, 8_000_000)
+    esker.write_dataset(pa.table({"n": numbers}), uri, durable=False)
+    environment = {name: value for name, value in os.environ.items() if name != "MIMALLOC_PURGE_DELAY"}
+    if delay is not None:
+        environment["MIMALLOC_PURGE_DELAY"] = str(delay)
+    command = [sys.executable, "-c", READ, uri]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    held, left = map(int, done.stdout.split())
+    assert held > 60 << 20
+    if delay is None:
+        assert left > held // 2
+    else:
+        assert left < held // 4

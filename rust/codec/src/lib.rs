@@ -18,6 +18,7 @@ pub mod bitpack;
 pub mod byte_stream_split;
 pub mod ends;
 pub mod error;
+pub mod freed_memory;
 pub mod fsst;
 #[doc(hidden)]
 pub mod fuzz;

@@ -1,5 +1,7 @@
 //! The module tree, with each submodule in `sys.modules` under its full name.
 
+use std::time::Duration;
+
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -7,9 +9,14 @@ use crate::{
     blob, cleanup, compaction, deletion, delta, expr, fault, file, graveler, merge, scan, schema, store, table, write,
 };
 
+/// How long freed memory is kept. A scan takes the memory again that the one before it had: to have it cleared by the system costs as much as
+/// to decode text into it.
+const KEPT_FOR: Duration = Duration::from_secs(10);
+
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    esker_file::freed_memory::keep_for(KEPT_FOR);
     add(module, "blob", blob::register)?;
     add(module, "store", store::register)?;
     add(module, "delta", delta::register)?;
