@@ -10,8 +10,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::chunk::ChunkSource;
 use super::fragment_reader::FragmentProjection;
 
-/// The target size of a chunk in bytes of its files, in large fragments.
-const CHUNK_BYTES: u64 = 8 * 1024 * 1024;
+/// The target size of a chunk in bytes of its files, in large fragments. Behind a network each chunk is a request, at least; elsewhere larger
+/// ones are no faster, and text takes several times as much in memory.
+const FAR_CHUNK_BYTES: u64 = 8 * 1024 * 1024;
+const NEAR_CHUNK_BYTES: u64 = 2 * 1024 * 1024;
 
 /// The target size of a chunk in small fragments: the least that is worth a task of its own.
 const SMALL_CHUNK_BYTES: u64 = 1024 * 1024;
@@ -50,7 +52,12 @@ pub(super) struct ChunkSize {
     pub(super) bytes_per_row: u64,
 }
 
-pub(super) fn chunk_size(source: &ChunkSource, physical_rows: u64, batch_size: Option<usize>) -> ChunkSize {
+pub(super) fn chunk_size(
+    source: &ChunkSource,
+    physical_rows: u64,
+    batch_size: Option<usize>,
+    is_far: bool,
+) -> ChunkSize {
     let tested: u64 = source
         .filter_columns
         .iter()
@@ -58,12 +65,13 @@ pub(super) fn chunk_size(source: &ChunkSource, physical_rows: u64, batch_size: O
         .sum();
     let bytes = tested.saturating_add(source.other_columns.bytes_per_row());
     let bytes = bytes.saturating_add(source.blob_bytes_per_row).max(1);
-    size_of(bytes, physical_rows, batch_size, threads())
+    let target = if is_far { FAR_CHUNK_BYTES } else { NEAR_CHUNK_BYTES };
+    size_of(bytes, physical_rows, batch_size, threads(), target)
 }
 
-fn size_of(bytes: u64, physical_rows: u64, batch_size: Option<usize>, threads: u64) -> ChunkSize {
+fn size_of(bytes: u64, physical_rows: u64, batch_size: Option<usize>, threads: u64, target: u64) -> ChunkSize {
     let share = physical_rows.saturating_mul(bytes) / threads.saturating_mul(CHUNKS_PER_THREAD).max(1);
-    let rows = (share.clamp(SMALL_CHUNK_BYTES, CHUNK_BYTES) / bytes).clamp(1, CHUNK_ROWS);
+    let rows = (share.clamp(SMALL_CHUNK_BYTES, target) / bytes).clamp(1, CHUNK_ROWS);
     let fits = |unit: &&u64| unit.saturating_mul(bytes) <= LARGEST_CHUNK_BYTES;
     let unit = UNITS.iter().find(fits).copied().unwrap_or(1);
     let rows = rows.next_multiple_of(unit);
@@ -179,7 +187,7 @@ mod tests {
 
     #[test]
     fn test_chunks_are_made_of_the_pages_units_while_they_stay_small() {
-        let size = |bytes, rows| size_of(bytes, rows, None, 2);
+        let size = |bytes, rows| size_of(bytes, rows, None, 2, FAR_CHUNK_BYTES);
         // Few columns: the target in bytes decides.
         assert_eq!((size(8, 100_000_000).rows, size(8, 100_000_000).unit), (1 << 20, 4096));
         // 250 columns of 8 bytes: the units are whole.
@@ -191,13 +199,13 @@ mod tests {
         // A megabyte a row: no unit fits.
         let blobs = size(1 << 20, 1000);
         assert_eq!((blobs.rows, blobs.unit), (8, 1));
-        let batches = size_of(8, 100_000_000, Some(1000), 2);
+        let batches = size_of(8, 100_000_000, Some(1000), 2, NEAR_CHUNK_BYTES);
         assert_eq!((batches.rows % 1000, batches.unit), (0, 1));
     }
 
     #[test]
     fn test_first_chunks_are_small_where_few_rows_may_do() {
-        let size = size_of(8, 100_000_000, None, 2);
+        let size = size_of(8, 100_000_000, None, 2, FAR_CHUNK_BYTES);
         let mut ramp = Ramp::new(true);
         let rows: Vec<u64> = (0..5).map(|_| ramp.next(size)).collect();
         assert_eq!(rows, [1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 20]);

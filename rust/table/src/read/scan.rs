@@ -339,7 +339,7 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                     Some(filter) => rule_out(filter, groups, rows, &planned.groups),
                     None => rows,
                 };
-                let size = chunk_size(&source, reader.physical_rows(), batch_size);
+                let size = chunk_size(&source, reader.physical_rows(), batch_size, files.store().is_far());
                 let rest = planned.fragments.len().saturating_sub(next) as u64;
                 if (count(&rows) / size.rows).saturating_add(rest) >= threads().saturating_mul(2) {
                     source.decoding = Decoding::Here;
