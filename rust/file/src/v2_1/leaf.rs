@@ -149,6 +149,7 @@ impl LeafColumn {
         let mut levels = match &page.state.kind {
             PageKind::MiniBlock(state) => {
                 let mut levels = Levels::new(state.rep.is_some(), state.def.is_some());
+                levels.expect(page.num_values().min(page.num_bytes().saturating_mul(64)));
                 for pick in &page.picks {
                     if pick.is_direct {
                         state.decode_direct(at, pick, rows, &page.bytes, &mut levels, &mut self.values)?;

@@ -8,7 +8,7 @@ use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 const BLOCK: usize = 1024;
 
 /// Eight bytes of 0 or 1 as bits, the first one lowest: each is multiplied to its place in the highest byte.
-fn pack(flags: [u8; 8]) -> u8 {
+pub(crate) fn pack(flags: [u8; 8]) -> u8 {
     let [.., highest] = u64::from_le_bytes(flags)
         .wrapping_mul(0x0102_0408_1020_4080)
         .to_le_bytes();

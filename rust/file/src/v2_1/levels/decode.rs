@@ -65,6 +65,14 @@ impl Levels {
         }
     }
 
+    /// Makes room for `entries` more. A wish, not a need.
+    pub(crate) fn expect(&mut self, entries: usize) {
+        for levels in [&mut self.rep, &mut self.def].into_iter().flatten() {
+            // Where there is no memory for them now, there is none when they come.
+            let _ = levels.try_reserve(entries.saturating_mul(2));
+        }
+    }
+
     /// Adds one entry.
     pub(crate) fn push(&mut self, rep: u16, def: u16) {
         for (to, level) in [(&mut self.rep, rep), (&mut self.def, def)] {

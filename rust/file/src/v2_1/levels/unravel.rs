@@ -3,12 +3,14 @@
 //! An entry starts something at a layer if its repetition level is large enough and no list around the layer is null or empty there.
 //! What starts is null if the definition level says so, or says that something around it within the same list is null.
 
+use std::array;
+
 use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 
 use super::decode::{count_of, count_of_both, iter, Levels};
 use super::layers::{Layer, LayerKind, Layers};
 use crate::error::{FileError, Result};
-use crate::v2_1::builder::ValidityBuilder;
+use crate::v2_1::builder::{pack, ValidityBuilder};
 use crate::v2_1::page::PageId;
 
 /// One layer of a column, over its pages.
@@ -120,6 +122,12 @@ fn starting(layer: &Layer, rep: &[u8], def: &[u8], count: usize) -> Vec<[u8; 2]>
     found
 }
 
+/// Entries whose levels are compared together.
+const WORD: usize = 64;
+
+/// Lists of fewer entries than that, on average, are placed entry by entry.
+const FEW_ENTRIES: usize = 3;
+
 /// Where each list starts among its items, and the definition level there. Returns the items after the last entry.
 fn place_starts(
     entries: impl Iterator<Item = (u16, u16)>,
@@ -137,6 +145,55 @@ fn place_starts(
         }
         next = next.wrapping_add(usize::from(starts(&layer, rep, def)));
         items = items.wrapping_add(i64::from(starts(&below, rep, def)));
+    }
+    items
+}
+
+/// A bit for each of up to 64 entries, the first one lowest: whether it starts something at a layer.
+fn starts_of(layer: Layer, rep: &[[u8; 2]], def: &[[u8; 2]]) -> u64 {
+    let mut flags = [0_u8; WORD];
+    for ((flag, rep), def) in flags.iter_mut().zip(rep).zip(def) {
+        let (rep, def) = (u16::from_le_bytes(*rep), u16::from_le_bytes(*def));
+        *flag = u8::from(rep >= layer.starts) & u8::from(def <= layer.visible);
+    }
+    let (words, _) = flags.as_chunks::<8>();
+    u64::from_le_bytes(array::from_fn(|place| words.get(place).map_or(0, |flags| pack(*flags))))
+}
+
+/// The same as [`place_starts`] for lists of many entries: from start to start instead of entry by entry.
+fn place_far_starts(
+    rep: &[u8],
+    def: Option<&[u8]>,
+    layer: Layer,
+    below: Layer,
+    items_before: i64,
+    places: &mut [i64],
+    seen: &mut [[u8; 2]],
+) -> i64 {
+    const NONE: [[u8; 2]; WORD] = [[0; 2]; WORD];
+    let mut defs = def.map(|def| def.as_chunks::<2>().0.chunks(WORD));
+    let mut out = places.iter_mut().zip(seen);
+    let mut items = items_before;
+    for rep in rep.as_chunks::<2>().0.chunks(WORD) {
+        let def = defs
+            .as_mut()
+            .map_or(Some(&NONE[..]), Iterator::next)
+            .unwrap_or_default();
+        let mut lists = starts_of(layer, rep, def);
+        let inside = starts_of(below, rep, def);
+        while lists != 0 {
+            let entry = lists.trailing_zeros();
+            lists &= lists.wrapping_sub(1);
+            // Most often everything is there, and nothing has to be counted.
+            let before = match inside {
+                u64::MAX => entry,
+                some => (some & ((1_u64 << entry) - 1)).count_ones(),
+            };
+            if let (Some((place, level)), Some(def)) = (out.next(), def.get(entry as usize)) {
+                (*place, *level) = (items.wrapping_add(i64::from(before)), *def);
+            }
+        }
+        items = items.wrapping_add(i64::from(inside.count_ones()));
     }
     items
 }
@@ -181,10 +238,15 @@ impl LayerBuilder {
         let before = offsets.len();
         offsets.resize(before.saturating_add(count), 0);
         let places = offsets.get_mut(before..).unwrap_or_default();
-        let (rep, mut seen) = (iter(rep), vec![[0; 2]; count]);
-        self.items = match &levels.def {
-            None => place_starts(rep.map(|rep| (rep, 0)), *layer, *below, self.items, places, &mut seen),
-            Some(def) => place_starts(rep.zip(iter(def)), *layer, *below, self.items, places, &mut seen),
+        let (layer_of, below_of, items, mut seen) = (*layer, *below, self.items, vec![[0; 2]; count]);
+        self.items = if count < levels.len / FEW_ENTRIES {
+            place_far_starts(rep, levels.def.as_deref(), layer_of, below_of, items, places, &mut seen)
+        } else {
+            let rep = iter(rep);
+            match &levels.def {
+                None => place_starts(rep.map(|rep| (rep, 0)), layer_of, below_of, items, places, &mut seen),
+                Some(def) => place_starts(rep.zip(iter(def)), layer_of, below_of, items, places, &mut seen),
+            }
         };
         let top = layer.empty.or(layer.null).unwrap_or(layer.below);
         if layer.null.is_none() && layer.visible == top {
@@ -219,13 +281,18 @@ impl FinishedLayer {
     /// The offsets of 32 bits of a list.
     pub(crate) fn offsets_i32(&self) -> Result<OffsetBuffer<i32>> {
         let offsets = self.offsets.as_deref().unwrap_or(&[0]);
-        let narrow: std::result::Result<Vec<i32>, _> = offsets.iter().map(|o| i32::try_from(*o)).collect();
-        let narrow = narrow.map_err(|_| {
-            FileError::invalid(format!(
+        // They rise, so that the last one tells of all.
+        if offsets.last().is_some_and(|last| i32::try_from(*last).is_err()) {
+            return Err(FileError::invalid(format!(
                 "the lists of one batch hold more than {} items; read fewer rows at a time or use large_list",
                 i32::MAX
-            ))
-        })?;
+            )));
+        }
+        let narrow = offsets.iter().map(|offset| {
+            let [first, second, third, fourth, ..] = offset.to_le_bytes();
+            i32::from_le_bytes([first, second, third, fourth])
+        });
+        let narrow: Vec<i32> = narrow.collect();
         Ok(OffsetBuffer::new(ScalarBuffer::from(narrow)))
     }
 
@@ -237,6 +304,8 @@ impl FinishedLayer {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::v2_1::levels::decode::row_bounds;
     use crate::version::FileVersion;
@@ -339,6 +408,28 @@ mod tests {
         let out = finished(&layers, &kinds, &[page]);
         assert_eq!((out[0].len, out[2].len), (6, 3));
         assert_eq!(out[3].offsets.as_deref(), Some(&[0, 2, 3][..]));
+    }
+
+    proptest! {
+        #[test]
+        fn test_starts_are_the_same_from_start_to_start_and_entry_by_entry(
+            entries in prop::collection::vec((0_u16..3, 0_u16..5), 0..400),
+            has_def: bool,
+            layer in (0_u16..3, 0_u16..5),
+            below in (0_u16..3, 0_u16..5),
+        ) {
+            let of = |(starts, visible): (u16, u16)| Layer { is_list: true, below: 0, null: None, empty: None, visible, starts };
+            let (layer, below) = (of(layer), of(below));
+            let stored = |level: fn(&(u16, u16)) -> u16| entries.iter().flat_map(|e| level(e).to_le_bytes()).collect::<Vec<u8>>();
+            let (rep, def) = (stored(|e| e.0), has_def.then(|| stored(|e| e.1)));
+            let pairs: Vec<(u16, u16)> = entries.iter().map(|(rep, def)| (*rep, if has_def { *def } else { 0 })).collect();
+            let count = pairs.iter().filter(|(rep, def)| starts(&layer, *rep, *def)).count();
+            let (mut places, mut seen) = (vec![0; count], vec![[0; 2]; count]);
+            let items = place_starts(pairs.iter().copied(), layer, below, 7, &mut places, &mut seen);
+            let (mut far, mut far_seen) = (vec![0; count], vec![[0; 2]; count]);
+            let far_items = place_far_starts(&rep, def.as_deref(), layer, below, 7, &mut far, &mut far_seen);
+            prop_assert_eq!((far_items, far, far_seen), (items, places, seen));
+        }
     }
 
     #[test]
