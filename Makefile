@@ -17,7 +17,7 @@ OUTPUT ?= demo-output
 SIZE ?= small
 ARGS ?=
 
-.PHONY: help demo test check coverage interop bench bench-report bench-large bench-kernels bench-row-ids servers docs wheel fmt clean
+.PHONY: help demo test check check-arm coverage interop bench bench-report bench-large bench-kernels bench-row-ids servers docs wheel fmt clean
 
 help: ## print these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,14 @@ check: .venv/.dev $(NATIVE) ## run all that CI runs: formatting, lints, types, s
 	cargo clippy --profile $(PROFILE) --locked --workspace --all-targets -- -D warnings
 	rm -rf dist/check && $(PY) -m maturin build --profile $(PROFILE) --out dist/check
 	$(SPARK) ESKER_WHEEL="$$(realpath dist/check/*.whl)" $(PY) -m pytest -n 2 --dist loadfile --durations 30 $(ARGS)
+
+ARM := aarch64-unknown-linux-gnu
+ARM_GCC := aarch64-linux-gnu
+check-arm: ## run the Rust tests of encodings on an emulated ARM (needs gcc-aarch64-linux-gnu, qemu-user, and rustup target add aarch64-unknown-linux-gnu)
+	CC_aarch64_unknown_linux_gnu=$(ARM_GCC)-gcc AR_aarch64_unknown_linux_gnu=$(ARM_GCC)-ar \
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$(ARM_GCC)-gcc \
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/$(ARM_GCC)" \
+	cargo test --profile $(PROFILE) --locked --target $(ARM) -p esker-codec -p esker-file $(ARGS)
 
 coverage: .venv/.dev $(NATIVE) ## run the Python tests and print how much of each room of esker they reach (ARGS="-k name")
 	rm -rf .coverage && mkdir .coverage
