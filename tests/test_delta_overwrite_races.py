@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import deltalake
 import pyarrow as pa
@@ -117,7 +119,7 @@ def named(path: Path) -> set[str]:
     for version in range(DeltaTable(path).version() + 1):
         for kind in ("add", "cdc"):
             for fields in (action for name, action in entry(path, version) if name == kind):
-                found.add(fields["path"].rpartition("/")[2])
+                found.add(unquote(fields["path"]).rpartition("/")[2])
     return found
 
 
@@ -222,6 +224,52 @@ def test_another_column_is_kept_and_filled(tmp_path: Path) -> None:
     assert {key for key, more in found.items() if more == "x"} == {0, 2, 3, 5}
     assert state(tmp_path) == replaced(START)
     assert files(tmp_path) == named(tmp_path)
+
+
+TYPES = pa.table(
+    {
+        "id": pa.array(range(6), pa.int64()),
+        "f": pa.array([0.0, -0.0, float("nan"), float("inf"), None, 1.5]),
+        "s": pa.array(["a", "a/b", "O'Neil", None, "ü😀", " a"]),
+        "b": pa.array([b"\x00\xff", b"", b"abc", None, b"a", b"b"]),
+        "d": pa.array([Decimal("1.10"), Decimal("-0.01"), Decimal("0.00"), None, None, None], pa.decimal128(10, 2)),
+        "t": pa.array([0, 1, -1, None, 10**15, 253402300799999999], pa.timestamp("us", "UTC")),
+        "tn": pa.array([0, 1, -1, None, 10**15, 253402300799999999], pa.timestamp("us")),
+        "st": pa.array([{"x": 1}, {"x": None}, None, {"x": 2}, {"x": 1}, None], pa.struct([("x", pa.int32())])),
+        "l": pa.array([[1, 2], [], None, [None], [3], [1]], pa.list_(pa.int64())),
+        "m": pa.array([[("k", 1)], [], None, [("k", None)], [], [("z", 9)]], pa.map_(pa.string(), pa.int64())),
+    }
+)
+CHANGES: dict[str, Callable[[DeltaTable], Any]] = {
+    "column": lambda table: table.alter.add_columns(Field("more", "long")),
+    "names": lambda table: table.alter.set_table_properties({"delta.columnMapping.mode": "name"}),
+    "feed": lambda table: table.alter.set_table_properties({"delta.enableChangeDataFeed": "true"}),
+    "times": lambda table: table.alter.set_table_properties({"delta.enableInCommitTimestamps": "true"}),
+    "rows": lambda table: table.update({"s": "s"}),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("partition_by", [None, ["s"], ["t"], ["tn", "d"], ["f"]])
+@pytest.mark.parametrize("layout", ["copy", "feed", "times"])
+def test_rows_of_every_type_are_written_anew_where_the_table_has_changed(
+    change: str, partition_by: list[str] | None, layout: str, tmp_path: Path
+) -> None:
+    properties = LAYOUTS.get(layout, {"delta.enableInCommitTimestamps": "true", "delta.enableChangeDataFeed": "true"})
+    write_deltalake(tmp_path, TYPES, partition_by=partition_by, configuration=properties)
+    stale = DeltaTable(tmp_path)
+    CHANGES[change](DeltaTable(tmp_path))
+    new = TYPES.slice(1, 3)
+    where = "id between 1 and 4"
+    write_deltalake(stale, new.to_reader(1), mode="overwrite", predicate=where, schema_mode="merge")
+    found = DeltaTable(tmp_path).to_pyarrow_table().select(TYPES.schema.names)
+    want = pa.concat_tables([new, TYPES.slice(0, 1), TYPES.slice(5)])
+    assert rows(found) == rows(want.cast(found.schema))
+    assert files(tmp_path) == named(tmp_path) | {file.name for file in tmp_path.rglob("*.bin")}
+    if "delta.enableChangeDataFeed" in DeltaTable(tmp_path).metadata().configuration:
+        told = pa.table(DeltaTable(tmp_path).load_cdf(2, 2))
+        changes = sorted(zip(told["_change_type"].to_pylist(), told["id"].to_pylist(), strict=True))
+        assert changes == [("delete", n) for n in (1, 2, 3, 4)] + [("insert", n) for n in (1, 2, 3)]
 
 
 def test_what_the_table_forbids_by_now_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
