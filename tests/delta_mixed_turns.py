@@ -120,7 +120,7 @@ class MixedTurns:
     def turn(self) -> None:
         """One change by somebody, and the comparison."""
         who = self.numbers.choice(self._writers())
-        kinds = ["append", "delete", "delete", "update", "update", "merge", "merge", "merge", "other"]
+        kinds = ["append", "delete", "delete", "update", "update", "merge", "merge", "merge", "replace", "other"]
         kind = self.numbers.choice(kinds)
         if kind == "other":
             kind = self.numbers.choice(["overwrite", "replace", "column", "optimize", "restore", "checkpoint"])
@@ -163,13 +163,23 @@ class MixedTurns:
     def _replace(self, who: str) -> None:
         sql, meant = f"id < {(least := self.numbers.randrange(self.key + 1))}", lambda row: row["id"] < least
         fresh = [row_of(self.numbers, number, self.columns) for number in range(min(least, 2))]
-        self.rows = [*(row for row in self.rows if not meant(row)), *fresh]
+        table: Any = self.path
+        if who == "ours" and self.numbers.random() < 0.5:
+            # Others' new rows, or what they moved, may be among those that go.
+            (sql, meant), fresh = self._predicate(who), []
+            table = self._race(who, not self._meant(meant)[0])
+            if self.plain and self.numbers.random() < 0.3:
+                self.done.append("stale by a compaction")
+                self._optimize("theirs")
+                self._note(self.rows)
+            self.done[-1] += f" where {sql}"
+        self.rows = [*(row for row in self.rows if meant(row) is not True), *fresh]
         data = self._table(fresh)
         if who == "spark":
             self.spark.write(self.path, data, mode="overwrite", replaceWhere=sql)
         else:
             write = write_deltalake if who == "ours" else deltalake.write_deltalake
-            write(self.path, data, mode="overwrite", predicate=sql)
+            write(table, data, mode="overwrite", predicate=sql)
 
     def _column(self, who: str) -> None:
         if len(self.columns) > len(SCHEMA) + 2:
@@ -274,12 +284,13 @@ class MixedTurns:
         found = effect_of(made, self.rows, self.columns)[1]
         table = self._race(who, found.is_error or not found)
         merger = _clauses(table.merge(self._table(made.source), made.condition[0], "s", "t"), made)
+        after, found = effect_of(made, self.rows, self.columns)
         if found.is_error:
+            # By rows that another writer has appended meanwhile, it may be.
             with pytest.raises(Exception, match="duplicate relevant"):
                 merger.execute()
             return
-        self.rows, found = effect_of(made, self.rows, self.columns)
-        assert not found.is_error
+        self.rows = after
         told = merger.execute()
         counted = {name: told[key] for name, key in COUNTS.items()}
         assert counted == {name: len(getattr(found, name)) for name in COUNTS}, counted

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from esker import exceptions
-from esker.delta import DeltaTable, write_deltalake
+from esker.delta import CommitProperties, DeltaTable, write_deltalake
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 
@@ -101,8 +101,9 @@ def test_files_of_a_write_that_fails_are_deleted(tmp_path: Path) -> None:
     ours = DeltaTable(tmp_path)
     # Its bounds leave room for the predicate's row.
     deltalake.write_deltalake(tmp_path, pa.table({"id": [1, 3]}), mode="append")
+    once = CommitProperties(max_commit_retries=0)
     with pytest.raises(exceptions.CommitConflictError):
-        write_deltalake(ours, pa.table({"id": [2]}), mode="overwrite", predicate="id = 2")
+        write_deltalake(ours, pa.table({"id": [2]}), mode="overwrite", predicate="id = 2", commit_properties=once)
     assert len(list(tmp_path.rglob("*.parquet"))) == 2
 
 

@@ -44,13 +44,14 @@ VERBS = {
     "update": "table.update({'n': 'n + 1000000', 's': \"concat(s, '!')\"}, predicate='id % 3 = 1')",
     "delete": "table.delete('id % 3 = 1')",
     "merge": "table.merge(source, 't.id = s.id', 's', 't').when_matched_update({'n': 's.n'}).execute()",
+    "replace": "write_deltalake(table, source, mode='overwrite', predicate='id % 3 = 1', schema_mode='merge')",
 }
 CHILD = """
 import signal, sys, threading
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset, pyarrow.parquet
-from esker.delta import DeltaTable
+from esker.delta import DeltaTable, write_deltalake
 
 table = DeltaTable(sys.argv[1])
 ids = np.arange(1, {rows}, 3)

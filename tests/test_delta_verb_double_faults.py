@@ -50,10 +50,19 @@ def _merged(found: Rows) -> Rows:
     return found
 
 
+def _replace(table: DeltaTable) -> None:
+    data = SOURCE.to_reader(max_chunksize=2)
+    write_deltalake(table, data, mode="overwrite", predicate="id % 3 = 0", schema_mode="merge")
+
+
 VERBS: dict[str, tuple[Callable[[DeltaTable], None], Callable[[Rows], Rows]]] = {
     "delete": (_delete, lambda found: {key: value for key, value in found.items() if key % 3}),
     "update": (_update, lambda found: {key: value + (key % 3 == 0) for key, value in found.items()}),
     "merge": (_merge, lambda found: _merged(dict(found))),
+    "replace": (
+        _replace,
+        lambda found: {**{key: value for key, value in found.items() if key % 3}, 0: -5, 3: 100, 777777: 7},
+    ),
 }
 
 

@@ -109,7 +109,9 @@ class Interrupts:
         return operation
 
 
-@pytest.mark.parametrize(("verb", "other"), [("delete", "append"), ("update", "delete"), ("merge", "delete")])
+@pytest.mark.parametrize(
+    ("verb", "other"), [("delete", "append"), ("update", "delete"), ("merge", "delete"), ("replace", "delete")]
+)
 def test_ctrl_c_may_come_at_any_operation_of_a_verb_that_loses_a_race(verb: str, other: str, tmp_path: Path) -> None:
     template = tmp_path / "template"
     before = prepare(str(template))

@@ -30,7 +30,7 @@ ON: dict[str, str | None] = {"delta.enableDeletionVectors": "true", "delta.check
 # Enough rows that a vector of every third one has a file of its own.
 COUNT = 1200
 OLD = {n: n for n in range(COUNT)}
-CASES = [(verb, layout) for verb in ("delete", "update", "merge") for layout in ("copy", "vectors")]
+CASES = [(verb, layout) for verb in ("delete", "update", "merge", "replace") for layout in ("copy", "vectors")]
 WRITES = ("put", "put_if_absent", "delete")
 NO_READS = ("tear:40", "disk_full")
 """Faults of writes: what reads is not met by them."""
@@ -72,6 +72,9 @@ def change(uri: str, verb: str, plan: str) -> BaseException | None:
             table.delete("id % 3 = 0")
         elif verb == "update":
             table.update({"n": "n + 1"}, predicate="id % 3 = 0")
+        elif verb == "replace":
+            data = SOURCE.slice(0, 2).to_reader(max_chunksize=1)
+            write_deltalake(table, data, mode="overwrite", predicate="id % 3 = 0")
         else:
             merger = table.merge(SOURCE, "t.id = s.id and t.id < 1000", "s", "t").when_matched_delete("s.n < 0")
             merger = merger.when_matched_update({"n": "t.n + s.n"}).when_not_matched_insert_all("s.id > 5000")
@@ -93,6 +96,7 @@ NEW = {
     "merge": _merged(),
     "delete": {n: n for n in OLD if n % 3},
     "update": {n: n if n % 3 else n + 1 for n in OLD},
+    "replace": {**{n: n for n in OLD if n % 3}, 0: -1, 3: 1},
 }
 
 

@@ -14,7 +14,7 @@ them where they are; a clean-up removes them as orphans if no version refers to 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from enum import Enum
 from types import TracebackType
@@ -67,21 +67,24 @@ class StagedFiles:
         """Adds a staged file."""
         self._files.append((store, path))
 
-    def discard(self) -> None:
+    def discard(self, *, keep: Collection[str] = ()) -> None:
         """Deletes the files if no commit can refer to them; otherwise leaves them to a clean-up.
 
-        Call it also before a change is computed again: the files of the earlier computation are of no use then.
+        Call it also when a change is computed again: the files of the earlier computation are of no use then.
+
+        Args:
+            keep: Paths of files that the change names again, which stay staged.
         """
+        kept = [file for file in self._files if file[1] in keep]
         if self.was_shown or self.outcome not in (Outcome.PENDING, Outcome.REFUSED):
-            self._files = []
+            self._files = kept
             return
         # One by one: where Ctrl-C breaks it off, the next call goes on with the others.
-        while self._files:
-            first = self._files[0]
+        for file in [file for file in self._files if file[1] not in keep]:
             # A file that cannot be deleted is left to a clean-up, so that the first error is the one raised.
             with suppress(OSError):
-                first[0].delete(first[1])
-            self._files.remove(first)
+                file[0].delete(file[1])
+            self._files.remove(file)
 
     def __enter__(self) -> StagedFiles:
         return self

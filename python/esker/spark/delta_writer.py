@@ -288,7 +288,7 @@ class DeltaWriter(DataSourceArrowWriter):
             staging.store_survivors(replacement)
             kept = staging.finish()
         rows = sum(message.rows for message in found)
-        written = StagedWrite([*adds, *kept.adds], [*changes, *kept.changes], rows)
+        written = StagedWrite(adds, [*changes, *kept.changes], rows, kept.survivors)
         delta = self._options.delta
         application = None
         if delta.txn_app_id is not None and delta.txn_version is not None:

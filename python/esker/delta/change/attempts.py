@@ -11,12 +11,11 @@ Spec: the reference's `OptimisticTransaction`; by which rules, see `log/conflict
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ...commit.loop import follow
 from ...commit.orphans import StagedFiles
-from ...exceptions import CorruptFileError
 from ..log.commit import CommitRequest, DeltaCommit, LogEntry
 from ..log.target import WriteTarget
 
@@ -62,7 +61,7 @@ def run_change(
         def again(version: int) -> DeltaCommit:
             nonlocal prepared
             staged.discard()
-            there = _at(target, version)
+            there = target.later(version)
             prepared = prepare(there, staged)
             if prepared.entry is None:
                 raise _NothingLeftError
@@ -76,13 +75,3 @@ def run_change(
             return dict(prepared.metrics)
     target.committed(version)
     return dict(prepared.metrics)
-
-
-def _at(target: WriteTarget, version: int) -> WriteTarget:
-    """The same table in a later version."""
-    try:
-        found = target.base.refresh(target.store, version=version)
-    except CorruptFileError:
-        # Entries between the two were cleaned up.
-        return target.at(version)
-    return replace(target, snapshot=found) if found.version == version else target.at(version)

@@ -181,9 +181,10 @@ class DeltaCommit:
         self._changes: dict[int, CommitActions] = {}
         self._known = NO_TABLE
         self._own: frozenset[str] = frozenset()
-        self._stages = False
+        self._staged: StagedFiles | None = None
         self._listed = self._looked = time.monotonic(), time.time()
         self._why = ConflictReason.UNKNOWN
+        self._numbered = {transaction.app_id for transaction in self._properties.app_transactions or []}
         for transaction in self._properties.app_transactions or []:
             fields = {"appId": transaction.app_id, "version": transaction.version}
             updated = transaction.last_updated
@@ -228,13 +229,13 @@ class DeltaCommit:
         retries = self._properties.max_commit_retries
         retries = DEFAULT_RETRIES if retries is None else retries
         limits = CommitLimits(max_retries=retries, max_reruns=retries if runs_again else 1)
-        self._stages = staged is not None
+        self._staged = staged
         if rerun is None or not (runs_again or self.read_version == NO_TABLE):
             return run(self, limits=limits, staged=staged)
 
         def again(version: int) -> DeltaCommit:
             made = rerun(version)
-            made._stages = self._stages
+            made._staged = staged
             return made
 
         return run(self, limits=limits, staged=staged, rerun=again)
@@ -318,7 +319,12 @@ class DeltaCommit:
             if change.write_id == self.write_id:
                 return False
             found = change.transactions.get(name, found)
-        return found is not None and found >= number
+        if found is None or found < number:
+            return False
+        if self._staged is not None:
+            # Unless ours may be there as well, its files are nobody's.
+            self._staged.discard()
+        return True
 
     def judge(self, change: CommittedChange) -> Verdict:
         """By the reference's rules; a change that leaves no room can be computed again by the caller."""
@@ -333,7 +339,11 @@ class DeltaCommit:
         if found is None:
             return Verdict.REBASE
         self._why = found
-        return Verdict.REFUSE if found is ConflictReason.UNKNOWN else Verdict.RERUN
+        # That an application has committed its number says that this one may be there already, from another run of it.
+        is_numbered = not self._numbered.isdisjoint(change.transactions)
+        if found is ConflictReason.UNKNOWN or (found is ConflictReason.CONCURRENT_TRANSACTION and is_numbered):
+            return Verdict.REFUSE
+        return Verdict.RERUN
 
     def rebase(self, change: CommittedChange) -> None:
         """The next entry must be later than theirs, and has their protocol."""
@@ -482,7 +492,7 @@ class DeltaCommit:
 
     def is_part_of(self, version: int) -> bool:
         """Whether `version` has a file that only this commit can have brought: their names are random."""
-        if not self._stages:
+        if self._staged is None:
             return False
         # A file that gets a vector was there before; but the file that its vector is in was not.
         paths = self._ours.adds.keys() - self._ours.removes.keys()

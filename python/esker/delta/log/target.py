@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 from ..._native.delta import Snapshot
 from ..._native.store import Store
 from ...commit.loop import follow
-from ...exceptions import NotFoundError
+from ...exceptions import CorruptFileError, NotFoundError
 from ...store.stores import absolute
 from .entries import NO_TABLE, newest_version
 from .external import ExternalLog
@@ -62,6 +62,17 @@ class WriteTarget:
     def at(self, version: int) -> WriteTarget:
         """The same table with another base version."""
         return replace(self, snapshot=Snapshot.load(self.store, version=version))
+
+    def later(self, version: int) -> WriteTarget:
+        """The same table in a version after its base, of which only the entries between the two are read."""
+        if self.snapshot is None:
+            return self.at(version)
+        try:
+            found = self.snapshot.refresh(self.store, version=version)
+        except CorruptFileError:
+            # Entries between the two were cleaned up.
+            return self.at(version)
+        return replace(self, snapshot=found) if found.version == version else self.at(version)
 
     @property
     def base(self) -> Snapshot:

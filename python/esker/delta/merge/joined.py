@@ -221,6 +221,9 @@ class JoinedColumns:
         )
 
     def _unread(self, expression: Expression) -> JoinedExpression:
+        if not expression.columns:
+            # `t.id = null`: it names columns, and is the same whatever they are.
+            return JoinedExpression(expression, self._whole, (), (), tuple(("length", None) for _ in self._whole))
         raise InvalidArgumentError(f"expected an expression over columns of both sides, found {expression}")
 
     def source_column(self, name: str) -> JoinedExpression:

@@ -174,8 +174,9 @@ class SourceRange:
         ends = pc.min_max(keys)
         least, most = ends["min"], ends["max"]
         if not self.is_empty:
-            least = pc.min_element_wise(least, self.least)
-            most = pc.max_element_wise(most, self.most)
+            # Values side by side: element by element, times with a zone have no order in pyarrow.
+            ends = pc.min_max(pa.array([least, most, self.least, self.most], keys.type))
+            least, most = ends["min"], ends["max"]
         self.least, self.most, self.is_empty = least, most, False
         if not self.is_many:
             parts = [keys] if self.values is None else [self.values, keys]

@@ -30,9 +30,9 @@ def write_entry(plan: DeltaWritePlan, written: StagedWrite, replacement: Replace
     if plan.request.predicate is not None:
         parameters["predicate"] = plan.request.predicate
     metrics = {
-        "numFiles": len(written.adds),
+        "numFiles": len(written.files),
         "numOutputRows": written.rows,
-        "numOutputBytes": sum(add["size"] for add in written.adds),
+        "numOutputBytes": sum(add["size"] for add in written.files),
     }
     if removes:
         metrics["numRemovedFiles"] = len(removes)
@@ -41,7 +41,7 @@ def write_entry(plan: DeltaWritePlan, written: StagedWrite, replacement: Replace
     actions = [
         *plan.after.actions_after(plan.before),
         *(("remove", action) for action in removes),
-        *(("add", _as_logged(add)) for add in written.adds),
+        *(("add", _as_logged(add)) for add in written.files),
         *(("cdc", _as_logged(change)) for change in written.changes),
     ]
     read = replacement.read_set() if replacement is not None else ReadSet()

@@ -49,7 +49,9 @@ class Replacement:
         predicates = self._where.predicates if self._where is not None else None
         self._selection = snapshot.select(store, predicates)
         self._scan = TableScan(store, snapshot, files, self._selection)
-        self._by_partition = self._where is not None and set(self._where.columns) <= set(snapshot.partition_columns)
+        # A predicate without columns, such as `true`, has a value for a partition, but none where there are none.
+        partition_by = set(snapshot.partition_columns)
+        self._by_partition = self._where is not None and bool(partition_by) and set(self._where.columns) <= partition_by
         self._taken: dict[str, dict[str, Any]] = {}
         self._partial: list[TableFile] = []
         self._whole: list[TableFile] = []

@@ -1,7 +1,7 @@
-"""Reads staged rows back: those of a new table that another writer has created meanwhile, to append them to it.
+"""Reads staged rows back, where a write runs again: the stream that they came from is used up.
 
-The stream that they came from is used up. The other table may have other columns, partitions and constraints, so that
-the rows are written to it like any others; the staged files of the first attempt are deleted.
+The table may have other columns, partitions and constraints by then, so that the rows are written to it like any
+others; or it keeps a change data feed, which tells of them.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ from ..read.scan import TableScan
 from .plan import DeltaWritePlan
 
 
-def staged_rows(plan: DeltaWritePlan, store: Store, adds: Sequence[Mapping[str, Any]]) -> pa.RecordBatchReader:
-    """The rows of staged files of a table that was not to be, with the columns that they were given with.
+def staged_rows(
+    plan: DeltaWritePlan, store: Store, adds: Sequence[Mapping[str, Any]], *, filled: bool = False
+) -> pa.RecordBatchReader:
+    """The rows of staged files, with the columns that they were given with.
 
     Args:
         plan: What they were staged by: for a new table.
         store: Where they are.
         adds: Their `add` actions.
+        filled: Whether they have all columns of the table.
 
     Example:
         `write_deltalake(plan.uri, staged_rows(plan, store, writer.adds), mode="append")`
@@ -39,5 +42,5 @@ def staged_rows(plan: DeltaWritePlan, store: Store, adds: Sequence[Mapping[str, 
     place.put(commit_path(0), "\n".join(lines).encode())
     scan = TableScan(place, Snapshot.load(place), FileLocator(store, "", dict(plan.storage_options or {})))
     place.delete(commit_path(0))
-    schema = pa.schema([field for field in scan.schema if field.name not in plan.missing])
+    schema = pa.schema([field for field in scan.schema if filled or field.name not in plan.missing])
     return pa.RecordBatchReader.from_batches(schema, scan.batches(schema.names))

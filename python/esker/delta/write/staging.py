@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -19,11 +19,24 @@ from .replacement import Replacement
 
 @dataclass(frozen=True)
 class StagedWrite:
-    """The result of staging: `add` actions, `cdc` actions, and the number of new rows."""
+    """The result of staging.
+
+    Args:
+        adds: The `add` actions of files of new rows.
+        changes: `cdc` actions.
+        rows: How many new rows there are.
+        survivors: The `add` actions of files of rows that stay, which were in files that are removed.
+    """
 
     adds: list[dict[str, Any]]
     changes: list[dict[str, Any]]
     rows: int
+    survivors: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def files(self) -> list[dict[str, Any]]:
+        """All `add` actions."""
+        return [*self.adds, *self.survivors]
 
 
 class Staging:
@@ -54,18 +67,25 @@ class Staging:
         self.staged = StagedFiles() if staged is None else staged
         self._schema = after.schema
         self._rows = 0
-        self._data = DataFileWriter(
-            store,
-            after.schema,
-            after.partition_by,
-            after.configuration,
-            mapped=after.mapped,
-            target_file_size=request.target_file_size,
-            properties=request.parquet,
-            tight=after.configuration.get("delta.enableDeletionVectors", "").lower() == "true",
-            staged=self.staged,
-        )
-        self._data.max_rows = max_rows
+        self._adds: list[dict[str, Any]] | None = None
+
+        def writer() -> DataFileWriter:
+            made = DataFileWriter(
+                store,
+                after.schema,
+                after.partition_by,
+                after.configuration,
+                mapped=after.mapped,
+                target_file_size=request.target_file_size,
+                properties=request.parquet,
+                tight=after.configuration.get("delta.enableDeletionVectors", "").lower() == "true",
+                staged=self.staged,
+            )
+            made.max_rows = max_rows
+            return made
+
+        self._writer = writer
+        self._data = writer()
         self._changes: ChangeDataWriter | None = None
         if writes_changes:
             self._changes = ChangeDataWriter(
@@ -84,10 +104,27 @@ class Staging:
             if self._changes is not None:
                 self._changes.write(batch, "insert")
 
+    @property
+    def tells(self) -> bool:
+        """Whether change data files are written."""
+        return self._changes is not None
+
+    def tell(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Stores new rows of the table, which are in data files already, in change data files."""
+        if self._changes is not None:
+            for batch in batches:
+                self._changes.write(batch, "insert")
+
     def store_survivors(self, replacement: Replacement | None) -> None:
-        """Stores the surviving rows of removed files, and their removed rows in change data files."""
+        """Stores the surviving rows of removed files, and their removed rows in change data files; no new row follows.
+
+        They are in files of their own: a write that loses a race still has those of its new rows.
+        """
         if replacement is None:
             return
+        if replacement.rewrites:
+            self._adds = self._data.close()
+            self._data = self._writer()
         for batch in conformed(replacement.survivors(), self._schema):
             self._data.write(batch)
         if self._changes is not None:
@@ -96,8 +133,10 @@ class Staging:
 
     def finish(self) -> StagedWrite:
         """Finishes all files, which are at the store then."""
-        adds = self._data.close()
-        return StagedWrite(adds, self._changes.close() if self._changes is not None else [], self._rows)
+        adds, survivors = self._data.close(), []
+        if self._adds is not None:
+            adds, survivors = self._adds, adds
+        return StagedWrite(adds, self._changes.close() if self._changes is not None else [], self._rows, survivors)
 
     def __enter__(self) -> Staging:
         return self

@@ -15,21 +15,15 @@ import pyarrow as pa
 
 from ...commit.orphans import StagedFiles
 from ...exceptions import AlreadyExistsError, InvalidArgumentError
-from ...progress import Progress, Tally, as_progress, counted
+from ...progress import Progress, as_progress
 from ..log.commit import CommitRequest, DeltaCommit, LogEntry
 from ..log.target import OpenTable, WriteTarget
 from ..properties import CommitProperties, PostCommitHookProperties, WriterProperties
-from ..read.sql_names import columns_in_backticks, in_own_words
-from ..schema import Schema
+from ..read.sql_names import columns_in_backticks
 from ..table_properties import check_properties
-from .checked import checked
-from .conformed import conformed
-from .entry import write_entry
+from .attempt import first_attempt
 from .incoming import incoming
-from .plan import DeltaWritePlan, Mode, SchemaMode, WriteRequest, check_mode, plan_write
-from .replacement import replaced_files, writes_changes
-from .staged_rows import staged_rows
-from .staging import StagedWrite, Staging
+from .plan import Mode, SchemaMode, WriteRequest, check_mode
 
 
 def write_deltalake(
@@ -134,48 +128,28 @@ def _write(
     progress: Progress | None = None,
 ) -> None:
     """Stages the rows and commits them; an open table goes to the new version."""
-    superseded = StagedFiles()
     with StagedFiles() as staged:
-        plan, written, ours = _staged(target, rows, request, commit, staged, progress)
+        attempt = first_attempt(target, rows, request, staged, progress)
 
         def rerun(version: int) -> DeltaCommit:
-            """Writes the rows to the table that another writer has made, as if it had been there before."""
-            there = target.at(version)
-            for action in [*written.adds, *written.changes]:
-                superseded.add(target.store, action["_staged"])
+            """Writes the rows to the table that others have made or changed, as if that had been there before."""
+            nonlocal attempt
+            there = target.later(version)
             if commit.application is not None and there.has(commit.application):
                 return DeltaCommit(there, LogEntry("WRITE", {}, []), commit)
-            return _staged(there, staged_rows(plan, target.store, written.adds), request, commit, staged)[2]
+            attempt = attempt.again(there, staged)
+            staged.discard(keep=attempt.paths)
+            return attempt.commit(commit)
 
+        # Others' rows that a predicate means are replaced with those that were there; an overwrite of all rows does
+        # not take away what its caller has not seen.
+        runs_again = request.mode == "overwrite" and request.predicate is not None
         may_rerun = request.mode in ("append", "overwrite")
         try:
-            version = ours.run(staged, rerun=rerun if may_rerun else None)
+            version = attempt.commit(commit).run(staged, rerun=rerun if may_rerun else None, runs_again=runs_again)
         except AlreadyExistsError:
             if request.mode != "ignore" or target.snapshot is not None:
                 raise
             staged.discard()
             return
-    superseded.discard()
     target.committed(version)
-
-
-def _staged(
-    target: WriteTarget,
-    rows: pa.RecordBatchReader,
-    request: WriteRequest,
-    commit: CommitRequest,
-    staged: StagedFiles,
-    progress: Progress | None = None,
-) -> tuple[DeltaWritePlan, StagedWrite, DeltaCommit]:
-    """The rows in staged files, and the commit that will name them."""
-    plan = plan_write(target, Schema.from_arrow(rows.schema), request)
-    with in_own_words(request.given_predicate or "", request.predicate or ""):
-        replacement = replaced_files(plan, target)
-    with Staging(plan, target.store, staged, writes_changes=writes_changes(plan, replacement)) as staging:
-        taken = counted(rows, progress, "writing rows")
-        staging.store(checked(conformed(taken, plan.after.schema), plan))
-        staging.store_survivors(replacement)
-        written = staging.finish()
-    tally = Tally(progress, "writing files", unit="files", total=len(written.adds))
-    tally.add(rows=written.rows, bytes=sum(add["size"] for add in written.adds), files=len(written.adds))
-    return plan, written, DeltaCommit(target, write_entry(plan, written, replacement), commit)
