@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from esker.commit.orphans import StagedFiles
 from esker.delta import DeltaTable, write_deltalake
 from esker.delta.log.commit import DeltaCommit, LogEntry
 from tests.delta_rows import rows
@@ -198,7 +199,7 @@ def test_a_commit_in_doubt_is_known_by_the_file_of_its_vectors(tmp_path: Path) -
     target = DeltaTable(tmp_path)._write_target()
     DeltaTable(tmp_path).delete("id % 3 = 0")
     again = DeltaCommit(target, LogEntry("DELETE", {}, entry(tmp_path, 1)[1:]))
-    again._stages = True
+    again._staged = StagedFiles()
     assert again.is_part_of(1)
     assert not again.is_part_of(0)
     # A vector in the log is no proof: another delete of the same rows writes the same.
@@ -207,7 +208,7 @@ def test_a_commit_in_doubt_is_known_by_the_file_of_its_vectors(tmp_path: Path) -
     target = DeltaTable(tmp_path / "small")._write_target()
     DeltaTable(tmp_path / "small").delete("id = 1")
     again = DeltaCommit(target, LogEntry("DELETE", {}, entry(tmp_path / "small", 1)[1:]))
-    again._stages = True
+    again._staged = StagedFiles()
     assert not again.is_part_of(1)
 
 
