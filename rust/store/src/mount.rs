@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `_bases/{id}/{rest}` | `{rest}` in the store mounted as `id` |
 //! | `_bases/{id}/data/{name}` | `{name}` there, if that store holds nothing but data files |
+//! | `_bases/{id}//{rest}` | `{rest}` there, whatever else it holds |
 //! | any other | the same path in the root |
 //!
 //! Mounts never shadow the root's own folders, since a table keeps nothing under `_bases/`. A listing covers the root or one mount.
@@ -19,6 +20,7 @@ use futures::{StreamExt, TryStreamExt};
 use crate::error::{Result, StoreError};
 use crate::stats::{IoStats, StatsCounters};
 use crate::store::{FirstPaths, ListedBatches, ObjectMeta, ObjectWriter, PutOutcome, Store, StoreRef, Tail};
+use crate::uri;
 
 const FOLDER: &str = "_bases/";
 const DATA: &str = "data/";
@@ -26,6 +28,11 @@ const DATA: &str = "data/";
 /// The path, in a store with mounts, of `path` in the store mounted as `id`.
 pub fn mounted_path(id: u32, path: &str) -> String {
     format!("{FOLDER}{id}/{path}")
+}
+
+/// The path, in a store with mounts, of an object that is no file of a table.
+pub fn mounted_object(id: u32, path: &str) -> String {
+    format!("{FOLDER}{id}//{path}")
 }
 
 /// A path without its mount: what the mounted store calls it.
@@ -128,6 +135,9 @@ impl Mounts {
                 "expected a base path that the table declares, found {id}; the manifest that names it is damaged"
             ));
         };
+        if let Some(object) = rest.strip_prefix('/') {
+            return Ok((mount.store.clone(), object));
+        }
         if !mount.holds_data_alone {
             return Ok((mount.store.clone(), rest));
         }
@@ -145,6 +155,14 @@ impl Mounts {
 impl Store for Mounts {
     fn uri(&self) -> &str {
         self.root.uri()
+    }
+
+    fn base_of(&self, uri: &str) -> Option<(u32, String)> {
+        let mounts = self.mounts.read().unwrap_or_else(PoisonError::into_inner);
+        // The root of another table is none, as in pylance.
+        let others = mounts.iter().filter(|(_, mount)| mount.holds_data_alone);
+        let below = others.filter_map(|(id, mount)| Some((*id, uri::path_below(&mount.declared, uri)?)));
+        below.min_by_key(|(_, path)| path.len())
     }
 
     fn stats(&self) -> &StatsCounters {
@@ -307,7 +325,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{block_on, uri};
+    use crate::block_on;
 
     fn memory(name: &str) -> StoreRef {
         let uri = format!("memory://mounts-{name}-{}", uuid::Uuid::new_v4().simple());
@@ -358,5 +376,56 @@ mod tests {
         assert!(mounts.mount(1, "b", memory("b"), false).is_err());
         assert!(mounts.mount(1, "a", memory("a"), true).is_err());
         assert_eq!(mounts.mounted(1), Some(("a".into(), false)));
+    }
+
+    #[test]
+    fn test_a_uri_lies_below_the_nearest_base_that_is_no_table() {
+        let mounts = Mounts::new(memory("root"));
+        for (id, declared, alone) in [
+            (1, "file:///a", true),
+            (2, "/a/b/", true),
+            (3, "/a/b/c", false),
+            (4, "s3a://bucket/x", true),
+        ] {
+            mounts.mount(id, declared, memory("base"), alone).unwrap();
+        }
+        for (uri, found) in [
+            ("file:///a/y%20z", Some((1, "y z"))),
+            ("/a/y%20z", Some((1, "y%20z"))),
+            ("file:/a/b/c/d", Some((2, "c/d"))),
+            ("s3://bucket/x/y", Some((4, "y"))),
+            ("/ab", None),
+            ("/a", None),
+            ("/a/", None),
+            ("/a/../b", None),
+            ("/a//b", None),
+            ("file:///a/%zz", None),
+            ("gs://bucket/x/y", None),
+        ] {
+            let expected = found.map(|(id, path): (u32, &str)| (id, path.to_owned()));
+            assert_eq!(mounts.base_of(uri), expected, "{uri}");
+        }
+    }
+
+    #[test]
+    fn test_objects_of_a_base_lie_beside_its_data_files() {
+        let (mounts, base) = (Mounts::new(memory("root")), memory("base"));
+        mounts.mount(7, "elsewhere", base.clone(), true).unwrap();
+        block_on(async {
+            base.put("a/b", "in it".into()).await.unwrap();
+            assert_eq!(
+                mounts.get_ranges(&mounted_object(7, "a/b"), &[0..5]).await.unwrap(),
+                ["in it"]
+            );
+            assert!(mounts.get_ranges(&mounted_path(7, "a/b"), &[0..5]).await.is_err());
+            for sneaky in ["../a", "/a/b", "a/../../b", ""] {
+                assert!(
+                    mounts.get_ranges(&mounted_object(7, sneaky), &[0..1]).await.is_err(),
+                    "{sneaky}"
+                );
+            }
+            Ok::<_, StoreError>(())
+        })
+        .unwrap();
     }
 }

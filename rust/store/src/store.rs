@@ -69,6 +69,11 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// The root as the user wrote it, without credentials: for error messages.
     fn uri(&self) -> &str;
 
+    /// The base path that a URI lies below, and its path there; `None` where no such store is mounted.
+    fn base_of(&self, _uri: &str) -> Option<(u32, String)> {
+        None
+    }
+
     /// The IO statistics of this handle: [`StatsCounters::take`] returns the counts since its last call.
     fn stats(&self) -> &StatsCounters;
 

@@ -99,6 +99,44 @@ fn file_path(uri: &str) -> Result<PathBuf> {
     }
 }
 
+/// The root and the name of the object that a URI names: what [`open`] takes, and the object's path in that store. `None` if it names none.
+pub fn object(uri: &str) -> Option<(&str, String)> {
+    let (root, name) = uri.rsplit_once('/')?;
+    let name = match scheme(uri) {
+        Some("file") => percent_decode(name)?,
+        _ => name.to_owned(),
+    };
+    (!name.is_empty()).then_some((root, name))
+}
+
+/// The path of what a URI names below another one; `None` if it lies elsewhere.
+pub fn path_below(base: &str, uri: &str) -> Option<String> {
+    let ((base_scheme, base), (scheme, path)) = (whole_path(base)?, whole_path(uri)?);
+    let below = path.strip_prefix(base.trim_end_matches('/'))?.strip_prefix('/')?;
+    let is_below =
+        base_scheme == scheme && !below.is_empty() && below.split('/').all(|part| !matches!(part, "" | "." | ".."));
+    is_below.then(|| below.to_owned())
+}
+
+/// The scheme of a URI, in one of its spellings, and the rest of it without escapes.
+fn whole_path(uri: &str) -> Option<(String, String)> {
+    let local = |path: Result<PathBuf>| path.ok()?.to_str().map(str::to_owned);
+    match scheme(uri).map(str::to_ascii_lowercase).as_deref() {
+        None => Some(("file".into(), local(plain_path(uri))?)),
+        Some("file") => Some(("file".into(), local(file_path(uri))?)),
+        Some(other) => {
+            let (_, rest) = uri.split_once("://")?;
+            let spelt = match other {
+                "s3a" => "s3",
+                "azure" | "adl" => "az",
+                "abfss" => "abfs",
+                other => other,
+            };
+            Some((spelt.into(), rest.into()))
+        }
+    }
+}
+
 fn percent_decode(path: &str) -> Option<String> {
     let mut decoded = Vec::with_capacity(path.len());
     let mut bytes = path.bytes();

@@ -154,7 +154,7 @@ def spread(batches: Iterator[pa.RecordBatch], schema: pa.Schema, physical_rows: 
         end = offsets[-1].as_py() + 1
         columns = batch.select(schema.names)
         if end - done == batch.num_rows:
-            yield pa.RecordBatch.from_arrays(columns.columns, schema=schema)
+            yield _declared(columns.columns, schema)
         else:
             numbers = pa.array(range(done, end), pa.int64())
             yield _placed(columns, pc.index_in(numbers, value_set=offsets), schema)
@@ -169,4 +169,17 @@ def spread(batches: Iterator[pa.RecordBatch], schema: pa.Schema, physical_rows: 
 def _placed(columns: pa.RecordBatch, positions: pa.Array, schema: pa.Schema) -> pa.RecordBatch:
     # Deleted rows repeat a value, since the column or the file version may not allow nulls.
     where = positions.fill_null(0)
-    return pa.RecordBatch.from_arrays([columns[field.name].take(where) for field in schema], schema=schema)
+    return _declared([columns[field.name].take(where) for field in schema], schema)
+
+
+def _declared(arrays: list[pa.Array], schema: pa.Schema) -> pa.RecordBatch:
+    # pylance and esker have a class each for the same extension type, of which one is registered.
+    typed = [
+        pa.ExtensionArray.from_storage(field.type, array.storage)
+        if isinstance(array, pa.ExtensionArray)
+        and array.type != field.type
+        and array.storage.type == field.type.storage_type
+        else array
+        for array, field in zip(arrays, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(typed, schema=schema)

@@ -178,11 +178,13 @@ impl BlobWriter {
                     for (location, bytes) in located.get(rows).unwrap_or_default().iter().zip(blobs) {
                         match (location, bytes) {
                             (Some(location), None) => {
-                                let BlobObject::External(uri) = &location.object else {
-                                    continue;
+                                let (id, uri) = match &location.object {
+                                    BlobObject::External(uri) => (0, uri),
+                                    BlobObject::Based(id, path) => (*id, path),
+                                    BlobObject::Stored(_) => continue,
                                 };
                                 let size = location.size.unwrap_or(0);
-                                descriptions.push(EXTERNAL, location.start, size, 0, uri);
+                                descriptions.push(EXTERNAL, location.start, size, id, uri);
                             }
                             (_, Some(bytes)) => {
                                 place(self, out, field.id, thresholds, bytes, &mut descriptions).await?;
@@ -208,7 +210,7 @@ enum Run {
 }
 
 fn is_external(blob: &BlobLocation) -> bool {
-    matches!(blob.object, BlobObject::External(_))
+    !matches!(blob.object, BlobObject::Stored(_))
 }
 
 /// Bytes to read for a blob.

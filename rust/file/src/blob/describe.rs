@@ -112,6 +112,14 @@ pub(super) async fn describe_v2(
                     )));
                 }
                 let start = start.unwrap_or(0);
+                let base = match blobs.external {
+                    ExternalBlobs::Ingest => None,
+                    ExternalBlobs::Reference | ExternalBlobs::Refuse => blobs.home.base_of(uri),
+                };
+                if let Some((id, path)) = base {
+                    descriptions.push(EXTERNAL, start, size.unwrap_or(0), id, &path);
+                    continue;
+                }
                 match blobs.external {
                     ExternalBlobs::Reference => descriptions.push(EXTERNAL, start, size.unwrap_or(0), 0, uri),
                     ExternalBlobs::Ingest => {

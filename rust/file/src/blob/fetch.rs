@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, LargeBinaryArray};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use bytes::Bytes;
+use esker_store::mount::mounted_object;
 use esker_store::store::StoreRef;
 use futures::future::try_join_all;
 
@@ -24,14 +25,15 @@ pub(crate) fn place(home: &StoreRef, object: &BlobObject) -> Result<(StoreRef, S
     match object {
         BlobObject::Stored(path) => Ok((home.clone(), path.to_string())),
         BlobObject::External(uri) => {
-            let (root, name) = uri.rsplit_once('/').ok_or_else(|| {
+            let (root, name) = esker_store::uri::object(uri).ok_or_else(|| {
                 FileError::invalid(format!(
                     "expected the URI of a blob with a folder and a name, found '{uri}'"
                 ))
             })?;
             let store = esker_store::open(root, &Default::default(), false)?;
-            Ok((store, name.to_string()))
+            Ok((store, name))
         }
+        BlobObject::Based(id, path) => Ok((home.clone(), mounted_object(*id, path))),
     }
 }
 

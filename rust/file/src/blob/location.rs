@@ -17,6 +17,8 @@ pub enum BlobObject {
     Stored(Arc<str>),
     /// An object of any store, by its URI.
     External(Arc<str>),
+    /// An object below a base path of the table: the number of that, and the path there.
+    Based(u32, Arc<str>),
 }
 
 /// The location of one blob.
@@ -145,13 +147,9 @@ fn locate_v2(home: Home<'_>, descriptions: &ArrayRef) -> Result<Vec<Option<BlobL
                 .entry(id)
                 .or_insert_with(|| BlobObject::Stored(Arc::from(sidecar_path(home.path, id))))
                 .clone(),
-            EXTERNAL if id == 0 && !uri.is_empty() => BlobObject::External(Arc::from(uri)),
-            EXTERNAL => {
-                return Err(FileError::unsupported(format!(
-                    "file {}: a blob under base path {id} cannot be read yet; a newer esker may read it",
-                    home.path
-                )))
-            }
+            EXTERNAL if uri.is_empty() => return Err(home.corrupt("expected the URI of a blob elsewhere, found none")),
+            EXTERNAL if id == 0 => BlobObject::External(Arc::from(uri)),
+            EXTERNAL => BlobObject::Based(id, Arc::from(uri)),
             other => {
                 return Err(FileError::unsupported(format!(
                     "file {}: expected blobs of kind 0 to 3, found {other}; a newer esker may read them",
