@@ -12,8 +12,13 @@ const BATCH: usize = 128;
 /// The longest item that is copied as if all were as long.
 pub const LONGEST: usize = 64;
 
+mod sealed {
+    /// Only for the integers below: what is checked is what is read only if a number says the same each time.
+    pub trait Sealed {}
+}
+
 /// The number of an item as a file stores it: an unsigned integer, little endian.
-pub trait Number: Copy {
+pub trait Number: Copy + sealed::Sealed {
     /// The integer.
     type Word: Copy + Ord + Default;
     /// Its value.
@@ -29,6 +34,8 @@ pub trait Number: Copy {
 
 macro_rules! number {
     ($($word:ty),*) => {$(
+        impl sealed::Sealed for [u8; size_of::<$word>()] {}
+
         impl Number for [u8; size_of::<$word>()] {
             type Word = $word;
             #[inline(always)]
@@ -66,7 +73,13 @@ pub fn gather_words<N: Number, const WIDTH: usize>(
     out: &mut Vec<u8>,
 ) -> Result<()> {
     check(numbers, items.len())?;
-    let (start, size) = (out.len(), numbers.len() * WIDTH);
+    let too_many = || {
+        CodecError::corrupt(format!(
+            "expected values that fit into memory, found {} of {WIDTH} bytes",
+            numbers.len()
+        ))
+    };
+    let (start, size) = (out.len(), numbers.len().checked_mul(WIDTH).ok_or_else(too_many)?);
     out.reserve(size);
     let spare = out.spare_capacity_mut().as_mut_ptr().cast::<[u8; WIDTH]>();
     for (place, number) in numbers.iter().enumerate() {
