@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -145,9 +146,30 @@ def test_blobs_outside_are_copied_or_refused_unless_allowed(tmp_path: Path) -> N
 
 def test_a_failed_write_leaves_no_file_of_blobs(tmp_path: Path) -> None:
     blobs = [b"x" * 100_000, b"y" * 5_000_000, "file:///nowhere/at/all"]
-    with pytest.raises(InvalidArgumentError, match="outside the table"):
+    with pytest.raises(InvalidArgumentError, match="outside registered external bases"):
         esker.write_dataset(table_of(blobs), tmp_path / "t", data_storage_version="2.2")
     assert [file for file in (tmp_path / "t").rglob("*") if file.is_file()] == []
+
+
+@pytest.mark.parametrize("is_too_long", [False, True])
+def test_new_columns_that_fail_leave_no_file_of_blobs(is_too_long: bool, tmp_path: Path) -> None:
+    dataset = esker.write_dataset(
+        pa.table({"id": range(8)}), tmp_path / "t", max_rows_per_file=4, data_storage_version="2.2"
+    )
+    before = {file for file in (tmp_path / "t").rglob("*") if file.is_file()}
+    blobs = blob_array([b"x" * 100, b"y" * 100_000, b"z" * 5_000_000, b"a"])
+    schema = pa.schema([blob_field("blob")])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch([blobs], schema=schema)
+        if not is_too_long:
+            raise RuntimeError("broken off")
+        yield pa.record_batch([blobs], schema=schema)
+        yield pa.record_batch([blobs.slice(0, 1)], schema=schema)
+
+    with pytest.raises((RuntimeError, EskerError), match="broken off|more values"):
+        dataset.add_columns(batches(), reader_schema=schema)
+    assert {file for file in (tmp_path / "t").rglob("*") if file.is_file()} == before
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1"])

@@ -17,6 +17,7 @@ from ..._native.schema import Schema
 from ..._native.store import Store
 from ..._native.write import write_fragments
 from ...arrow.batch_source import BatchSource
+from ...arrow.blob_arrays import holds_blobs
 from ...arrow.struct_offsets import rebased
 from ...commit.orphans import StagedFiles
 from ..system_columns import ROW_ADDRESS
@@ -113,6 +114,10 @@ class ColumnWriter:
             )
         )
         file = written[0].files[0]
+        if any(holds_blobs(field.type) for field in schema):
+            # Its blobs lie in a folder of its name.
+            for path in self._store.list_paths(f"data/{file.path.removesuffix('.lance')}/"):
+                self.staged.add(self._store, path)
         self.staged.add(self._store, f"data/{file.path}")
         return file
 

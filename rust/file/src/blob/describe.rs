@@ -130,7 +130,7 @@ pub(super) async fn describe_v2(
                     }
                     ExternalBlobs::Refuse => {
                         return Err(invalid(format!(
-                            "the blob at '{uri}' lies outside the table; pass allow_external_blob_outside_bases=True to \
+                            "the blob at '{uri}' lies outside registered external bases; pass allow_external_blob_outside_bases=True to \
                              leave it there, or external_blob_mode='ingest' to copy it"
                         )));
                     }
