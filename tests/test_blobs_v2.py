@@ -172,6 +172,24 @@ def test_new_columns_that_fail_leave_no_file_of_blobs(is_too_long: bool, tmp_pat
     assert {file for file in (tmp_path / "t").rglob("*") if file.is_file()} == before
 
 
+@pytest.mark.parametrize("mode", ["create", "append"])
+def test_a_refused_commit_leaves_no_file_of_blobs(mode: str, tmp_path: Path) -> None:
+    uri = tmp_path / "t"
+    schema = pa.schema([blob_field("blob")])
+    batch = pa.record_batch([blob_array([b"x" * 100, b"y" * 100_000, b"z" * 5_000_000])], schema=schema)
+    if mode == "append":
+        esker.write_dataset(pa.Table.from_batches([batch]), uri, data_storage_version="2.2")
+    before = set(uri.rglob("*.blob"))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield batch
+        esker.write_dataset(pa.table({"id": [1]}), uri, mode="overwrite")
+
+    with pytest.raises(EskerError, match="exists already|conflict"):
+        esker.write_dataset(batches(), uri, schema=schema, mode=mode, data_storage_version="2.2")
+    assert set(uri.rglob("*.blob")) == before
+
+
 @pytest.mark.parametrize("version", ["2.0", "2.1"])
 def test_earlier_versions_refuse_blobs_of_this_kind(tmp_path: Path, version: str) -> None:
     with pytest.raises(UnsupportedError, match="version 2.2 can"):

@@ -64,7 +64,7 @@ class StagedFiles:
         self._files = list(files)
 
     def add(self, store: Store, path: str) -> None:
-        """Adds a staged file."""
+        """Adds a staged file, or a folder of them, whose path ends in `/`."""
         self._files.append((store, path))
 
     def discard(self, *, keep: Collection[str] = ()) -> None:
@@ -83,7 +83,7 @@ class StagedFiles:
         for file in [file for file in self._files if file[1] not in keep]:
             # A file that cannot be deleted is left to a clean-up, so that the first error is the one raised.
             with suppress(OSError):
-                file[0].delete(file[1])
+                _delete(*file)
             self._files.remove(file)
 
     def __enter__(self) -> StagedFiles:
@@ -117,3 +117,8 @@ def is_acknowledged(write_id: str) -> bool:
         False
     """
     return write_id in _ACKNOWLEDGED
+
+
+def _delete(store: Store, path: str) -> None:
+    for file in store.list_paths(path) if path.endswith("/") else [path]:
+        store.delete(file)

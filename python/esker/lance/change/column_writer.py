@@ -25,6 +25,7 @@ from ..version import TableVersion
 from ..write.checking import check_input_schema
 from ..write.compression import compression_of
 from ..write.request import DEFAULT_MEMORY_LIMIT
+from ..write.staging import blob_folder
 from .column_values import ColumnSource, Values
 
 _OFFSET = (1 << 32) - 1
@@ -115,9 +116,7 @@ class ColumnWriter:
         )
         file = written[0].files[0]
         if any(holds_blobs(field.type) for field in schema):
-            # Its blobs lie in a folder of its name.
-            for path in self._store.list_paths(f"data/{file.path.removesuffix('.lance')}/"):
-                self.staged.add(self._store, path)
+            self.staged.add(self._store, blob_folder(f"data/{file.path}"))
         self.staged.add(self._store, f"data/{file.path}")
         return file
 

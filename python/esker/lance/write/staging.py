@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from ..._native import table as native
 from ..._native.schema import Schema
 from ..._native.write import write_fragments
+from ...arrow.blob_arrays import holds_blobs
 from ...arrow.incoming import coerce_reader
 from ...arrow.struct_offsets import rebased
 from ...commit.orphans import StagedFiles
@@ -52,8 +55,11 @@ class StagedFragments:
 
     def tell(self, files: StagedFiles) -> None:
         """Adds their data files to `files`."""
+        has_blobs = any(holds_blobs(field.type) for field in pa.schema(self.schema))
         for fragment in self.fragments:
             for file in fragment.files:
+                if has_blobs:
+                    files.add(self.target.log.store, blob_folder(file.location))
                 files.add(self.target.log.store, file.location)
 
     def report(self, progress: Progress | None) -> None:
@@ -68,6 +74,11 @@ class StagedFragments:
                 files=len(fragment.files),
                 fragments=[FragmentMetadata.from_native(fragment)],
             )
+
+
+def blob_folder(location: str) -> str:
+    """Where the blobs of a data file lie that are not in it: in a folder of its name."""
+    return location.removesuffix(".lance") + "/"
 
 
 def stage(request: WriteRequest) -> StagedFragments:
