@@ -38,7 +38,7 @@ print(peak - before, outcome.num_rows, sum(os.path.getsize(uri + "/" + path) for
 
 def growth(uri: str, limit: int, *, copy: bool) -> tuple[int, int, int]:
     """How much the peak memory of a process of its own grew, and rows and bytes that it wrote."""
-    # What the allocator keeps for a second after it was given back is not what a rewrite needs.
+    # What the allocator keeps for a while after it was freed is not what a rewrite needs.
     environment = {**os.environ, "MIMALLOC_PURGE_DELAY": "0"}
     command = [sys.executable, "-c", REWRITE, uri, str(limit), str(copy)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)

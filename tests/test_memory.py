@@ -42,7 +42,7 @@ print(peak - before)
 
 
 def _growth(uri: str, batches: int, limit: int) -> int:
-    # What the allocator keeps for a second after it was given back is not what a write needs.
+    # What the allocator keeps for a while after it was freed is not what a write needs.
     environment = {**os.environ, "MIMALLOC_PURGE_DELAY": "0"}
     command = [sys.executable, "-c", WRITE, uri, str(batches), str(limit)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)

@@ -18,7 +18,8 @@ from typing import ClassVar
 from esker._native.store import ObjectMeta, Store
 from esker.commit.loop import Backoff
 from esker.delta import DeltaTable, Field, write_deltalake
-from esker.delta.log.commit import DeltaCommit, read_change
+from esker.delta.log.changes import read_change
+from esker.delta.log.commit import DeltaCommit
 from esker.store import stores
 from tests.simulation import model
 from tests.simulation.actor import Attempt

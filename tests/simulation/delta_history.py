@@ -7,7 +7,7 @@ from functools import partial
 
 from esker._native.store import Store
 from esker.delta import DeltaTable
-from esker.delta.log.commit import read_change
+from esker.delta.log.changes import read_change
 from tests.simulation.model import Change, Rows, State, require, shown
 
 NO_VERSIONS = ("checkpoint", "clean_log", "read_rows", "vacuum")

@@ -12,7 +12,8 @@ from esker.commit.orphans import StagedFiles
 from esker.delta import DeltaTable
 from esker.delta.change.changed_table import ChangedTable
 from esker.delta.change.files import ChangedFiles
-from esker.delta.log.commit import CommitRequest, DeltaCommit, LogEntry, read_change
+from esker.delta.log.changes import read_change
+from esker.delta.log.commit import CommitRequest, DeltaCommit, LogEntry
 from esker.delta.log.conflict import ReadSet
 from esker.delta.log.entries import newest_version
 from esker.exceptions import NotFoundError

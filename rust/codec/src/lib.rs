@@ -1,4 +1,4 @@
-//! Encoding kernels: slices in, slices out, no Arrow and no IO.
+//! Encoding kernels: slices in, slices out, no Arrow and no IO; and what else cannot be written without `unsafe`.
 #![cfg_attr(
     test,
     allow(

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..._native import __version__
-from ..._native.delta import Snapshot, canonical_path
+from ..._native.delta import Snapshot
 from ..._native.store import Store
 from ...commit.certain import nothing_put_on_error
 from ...commit.clock import seconds_since
@@ -32,7 +32,6 @@ from ...exceptions import (
     AlreadyExistsError,
     CommitConflictError,
     CommitStateUnknownError,
-    CorruptFileError,
     InvalidArgumentError,
     NotFoundError,
 )
@@ -41,8 +40,9 @@ from ...store.stores import is_behind_network
 from ..definition.durations import LOG_FILES, retention
 from ..definition.protocol import check_writable
 from ..properties import CommitProperties, PostCommitHookProperties
+from .changes import change_of, read_change
 from .conflict import CommitActions, ConflictReason, Isolation, ReadSet, conflict_of, effective_isolation
-from .entries import NO_TABLE, commit_path, newest_version, read_actions, vector_id
+from .entries import NO_TABLE, commit_path, newest_version, vector_id
 from .external import ExternalLog
 from .post_commit import PostCommit
 from .target import WriteTarget
@@ -58,50 +58,6 @@ _HELD_UP_S = 3600.0
 def engine_info() -> str:
     """Who writes: the `engineInfo` of log entries."""
     return f"esker/{__version__}"
-
-
-def read_change(store: Store, root: str, version: int) -> CommitActions:
-    """The actions of a commit; `known` is false if its entry does not exist any more.
-
-    Raises:
-        CorruptFileError: The entry is not what an entry must be.
-    """
-    info: dict[str, Any] = {}
-    single: dict[str, Any] = {}
-    transactions: dict[str, int] = {}
-    domains = set()
-    files: dict[str, dict[str, Any]] = {"add": {}, "remove": {}}
-    try:
-        for name, value in read_actions(store, version):
-            if name == "commitInfo":
-                info = value if isinstance(value, dict) else {}
-            elif name in ("protocol", "metaData"):
-                single[name] = value
-            elif name == "txn":
-                transactions[value["appId"]] = value["version"]
-            elif name == "domainMetadata":
-                domains.add(value["domain"])
-            elif name in files:
-                files[name][canonical_path(root, value["path"])] = value
-    except NotFoundError:
-        return CommitActions(version, known=False)
-    except (KeyError, TypeError) as error:
-        path = commit_path(version)
-        raise CorruptFileError(
-            f"corrupt {path}: version {version}: expected an action with its fields, found none of {error}",
-            path=path,
-            version=version,
-        ) from error
-    return CommitActions(
-        version,
-        info,
-        single.get("protocol"),
-        single.get("metaData"),
-        transactions,
-        frozenset(domains),
-        files["add"],
-        files["remove"],
-    )
 
 
 @dataclass(frozen=True)
@@ -192,7 +148,9 @@ class DeltaCommit:
         if request.application is not None:
             name, number = request.application
             self._actions.insert(0, ("txn", {"appId": name, "version": number, "lastUpdated": _now()}))
-        self._ours = self._as_change()
+        self._ours = change_of(self._root, self._actions, self._uri)
+        if self._protocol:
+            check_writable(self._protocol)
         self._read = entry.read
         level = self._configuration.get("delta.isolationLevel", Isolation.SERIALIZABLE.value)
         self._level = next((known for known in Isolation if known.value == level), Isolation.SERIALIZABLE)
@@ -545,46 +503,6 @@ class DeltaCommit:
             operation=self._operation,
             version=self.read_version,
             retryable=True,
-        )
-
-    def _as_change(self) -> CommitActions:
-        """Our actions as those of others are seen; raises if two of them reconcile with each other."""
-        single: dict[str, Any] = {}
-        files: dict[str, dict[str, Any]] = {"add": {}, "remove": {}}
-        transactions: dict[str, int] = {}
-        domains = set()
-        seen = set()
-        for name, fields in self._actions:
-            key: tuple[str, ...] = (name, "")
-            if name in files:
-                path = canonical_path(self._root, fields["path"])
-                files[name][path] = fields
-                # A file under another deletion vector is another one.
-                key = ("file", f"{path} {vector}" if (vector := vector_id(fields.get("deletionVector"))) else path)
-            elif name == "txn":
-                transactions[fields["appId"]] = fields["version"]
-                key = (name, fields["appId"])
-            elif name == "domainMetadata":
-                domains.add(fields["domain"])
-                key = (name, fields["domain"])
-            else:
-                single[name] = fields
-            if key in seen and name != "cdc":
-                twice = " ".join(key[:2])
-                raise CommitConflictError(
-                    f"expected actions of which no two reconcile, found two of {twice}; nothing was committed",
-                    uri=self._uri,
-                )
-            seen.add(key)
-        if self._protocol:
-            check_writable(self._protocol)
-        return CommitActions(
-            protocol=single.get("protocol"),
-            metadata=single.get("metaData"),
-            transactions=transactions,
-            domains=frozenset(domains),
-            adds=files["add"],
-            removes=files["remove"],
         )
 
 

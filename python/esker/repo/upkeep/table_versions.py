@@ -11,7 +11,7 @@ from ..._native.delta import Snapshot
 from ..._native.store import Store
 from ..._native.table import Manifest
 from ...delta.definition.durations import TOMBSTONES, retention
-from ...delta.log.commit import read_change
+from ...delta.log.changes import read_change
 from ...exceptions import EskerError
 from ...lance.log import LanceLog
 from ..tables.references import References, delta_references, lance_references

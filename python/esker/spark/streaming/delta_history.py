@@ -13,7 +13,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from esker._native.delta import Snapshot
-from esker.delta.log.commit import read_change
+from esker.delta.log.changes import read_change
 from esker.delta.log.conflict import CommitActions
 from esker.delta.log.entries import LOG, commit_path, newest_version
 from esker.delta.read.change_feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, ChangeFeed, FileChange
