@@ -190,6 +190,38 @@ def test_a_refused_commit_leaves_no_file_of_blobs(mode: str, tmp_path: Path) -> 
     assert set(uri.rglob("*.blob")) == before
 
 
+@pytest.mark.parametrize("ends", ["analysed", "refused", "committed"])
+def test_an_upsert_that_is_not_committed_leaves_no_file_of_blobs(ends: str, tmp_path: Path) -> None:
+    uri = tmp_path / "t"
+    schema = pa.schema([("id", pa.int64()), blob_field("blob")])
+
+    def rows(first: int) -> pa.RecordBatch:
+        blobs = blob_array([b"x" * 100, b"y" * 100_000, b"z" * 5_000_000])
+        return pa.record_batch([pa.array(range(first, first + 3)), blobs], schema=schema)
+
+    dataset = esker.write_dataset(pa.Table.from_batches([rows(0)]), uri, data_storage_version="2.2")
+    before = set(uri.rglob("*.blob"))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield rows(2)
+        if ends == "refused":
+            esker.write_dataset(pa.table({"id": [1]}), uri, mode="overwrite")
+
+    upsert = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    if ends == "analysed":
+        upsert.analyze_plan(batches(), schema=schema)
+    elif ends == "refused":
+        with pytest.raises(EskerError, match="conflict"):
+            upsert.execute(batches(), schema=schema)
+    else:
+        upsert.execute(batches(), schema=schema)
+        assert len(set(uri.rglob("*.blob"))) == len(before) + 2
+        found = dataset.take_blobs("blob", indices=[2, 3, 4])
+        assert [blob and len(blob.readall()) for blob in found] == [100, 100_000, 5_000_000]
+        return
+    assert set(uri.rglob("*.blob")) == before
+
+
 @pytest.mark.parametrize("version", ["2.0", "2.1"])
 def test_earlier_versions_refuse_blobs_of_this_kind(tmp_path: Path, version: str) -> None:
     with pytest.raises(UnsupportedError, match="version 2.2 can"):

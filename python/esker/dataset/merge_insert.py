@@ -259,7 +259,7 @@ class MergeInsertBuilder:
         source = kept_source(table, spec, data_obj, schema)
         merged = prepare(table, spec, source)
         elapsed = time.perf_counter() - started
-        StagedFiles((table.store, path) for path in merged.files).discard()
+        StagedFiles((table.store, path) for path in merged.staged).discard()
         condition = spec.clauses.update_condition(source.schema, table)
         plan = explained(table, spec.on, spec.clauses, source.schema, condition)
         return analyzed(plan, merged, source.rows, elapsed)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ..._native.merge import MergeRequest, MergeSource, merge
 from ..._native.store import Store
+from ...arrow.blob_arrays import holds_blobs
 from ...arrow.incoming import ReaderLike
 from ...commit.orphans import StagedFiles
 from ...exceptions import InvalidArgumentError, UnsupportedError
@@ -117,7 +118,8 @@ def prepare(
     )
     if spec.in_place:
         return merged_columns(table, source.rows, request, spec.on)
-    return PreparedMerge.of(merge(store or table.store, table.manifest, source.rows, request))
+    has_blobs = any(holds_blobs(column.type) for column in pa.schema(table.manifest.schema))
+    return PreparedMerge.of(merge(store or table.store, table.manifest, source.rows, request), has_blobs=has_blobs)
 
 
 def execute(
@@ -133,7 +135,7 @@ def execute(
     def compute(at: TableVersion, log: LanceLog, staged: StagedFiles) -> LanceOperation.BaseOperation:
         nonlocal merged
         merged = prepare(at, spec, source, store=log.store)
-        for path in merged.files:
+        for path in merged.staged:
             staged.add(log.store, path)
         # Once more each time that it is computed again.
         tally = Tally(progress, "merging rows", unit="files", total=len(merged.files))

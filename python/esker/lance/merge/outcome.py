@@ -8,6 +8,7 @@ from typing import TypedDict
 from ..._native.merge import Merged
 from ..operation import LanceOperation
 from ..operation.operations import operation_from_native
+from ..write.staging import blob_folder
 
 
 class ExecuteResult(TypedDict):
@@ -32,6 +33,7 @@ class PreparedMerge:
         files: The staged files, relative to the table's root: orphans if it is not committed.
         bytes_written: The size of the new data files in bytes.
         metrics: The cost of matching the keys.
+        has_blobs: Whether blobs may lie beside the data files.
     """
 
     operation: LanceOperation.BaseOperation
@@ -39,9 +41,16 @@ class PreparedMerge:
     files: list[str]
     bytes_written: int = 0
     metrics: dict[str, int] = field(default_factory=dict)
+    has_blobs: bool = False
+
+    @property
+    def staged(self) -> list[str]:
+        """The staged files, and the folders of blobs beside them."""
+        beside = [blob_folder(path) for path in self.files if path.endswith(".lance")] if self.has_blobs else []
+        return [*beside, *self.files]
 
     @staticmethod
-    def of(merged: Merged) -> PreparedMerge:
+    def of(merged: Merged, *, has_blobs: bool) -> PreparedMerge:
         """The merge that the Rust core computed."""
         return PreparedMerge(
             operation_from_native(merged.operation),
@@ -57,4 +66,5 @@ class PreparedMerge:
                 "rows_scanned": merged.rows_scanned,
                 "spilled_bytes": merged.spilled_bytes,
             },
+            has_blobs,
         )
