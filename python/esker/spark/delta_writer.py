@@ -16,7 +16,7 @@ from __future__ import annotations
 import copy
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -31,19 +31,18 @@ from esker.commit import resolve
 from esker.commit.orphans import StagedFiles
 from esker.delta.definition.constraints import Constraints
 from esker.delta.definition.table_state import TableState
-from esker.delta.log.commit import CommitRequest, DeltaCommit
+from esker.delta.log.commit import CommitRequest, DeltaCommit, LogEntry
 from esker.delta.log.entries import NO_TABLE, newest_version
 from esker.delta.log.store import resolve_for_writing
 from esker.delta.log.target import WriteTarget
 from esker.delta.properties import CommitProperties
 from esker.delta.schema import Schema
 from esker.delta.table_properties import check_properties
+from esker.delta.write.attempt import attempt_of
 from esker.delta.write.checked import checked
 from esker.delta.write.conformed import conformed
-from esker.delta.write.entry import write_entry
-from esker.delta.write.partition_replacement import PartitionReplacement
 from esker.delta.write.plan import DeltaWritePlan, SchemaMode, WriteRequest, plan_write
-from esker.delta.write.replacement import Replacement, replaced_files, writes_changes
+from esker.delta.write.replacement import replaced_files, writes_changes
 from esker.delta.write.staged_rows import staged_rows
 from esker.delta.write.staging import StagedWrite, Staging
 from esker.exceptions import AlreadyExistsError, InvalidArgumentError
@@ -135,7 +134,7 @@ class DeltaWriter(DataSourceArrowWriter):
         self._is_streamed = False
         self._check(target.snapshot)
         self.skips = target.snapshot is not None and (self._ignores() or self._is_applied(target))
-        self._plan = self._planned(target, schema)
+        self._incoming, self._plan = self._planned(target, schema)
         predicate = self._plan.request.predicate
         # Without an option only tasks know the zone of the session.
         told = options.timezone is not None or predicate is None
@@ -187,7 +186,7 @@ class DeltaWriter(DataSourceArrowWriter):
 
         rows = map(cast, chain([first] if first is not None else [], iterator))
         try:
-            with self._staging(plan, self._store(), writes_changes=self._keeps_changes) as staging:
+            with Staging(plan, self._store(), writes_changes=self._keeps_changes) as staging:
                 staging.store(checked(conformed(rows, plan.after.schema), plan))
                 written = staging.finish()
         except InvalidArgumentError as error:
@@ -245,7 +244,7 @@ class DeltaWriter(DataSourceArrowWriter):
             return list(messages)
         store, plan = self._store(), self._plan
         gone = [add for group in several for add in group]
-        with self._staging(plan, store, writes_changes=False) as staging:
+        with Staging(plan, store) as staging:
             staging.store(staged_rows(plan, store, gone))
             written = staging.finish()
         StagedFiles((store, add["_staged"]) for add in gone).discard()
@@ -281,21 +280,34 @@ class DeltaWriter(DataSourceArrowWriter):
                 f"option replaceWhere: expected one time zone of the session, found {told}; set the option timezone"
             )
         plan = self._plan.in_zone(zones.pop()) if self._asks_zone else self._plan
-        replacement = self._replacement(plan, target, adds, found)
+        replaces_partitions = any(self._is_dynamic(message.overwrite_mode) for message in found)
+        if replaces_partitions:
+            plan = plan.replacing_partitions()
+        written = StagedWrite(adds, changes, sum(message.rows for message in found))
         # Where tasks have told of changes, the commit tells of all of them.
-        tells = self._keeps_changes and replacement is not None
-        with self._staging(plan, store, staged, writes_changes=tells) as staging:
-            staging.store_survivors(replacement)
-            kept = staging.finish()
-        rows = sum(message.rows for message in found)
-        written = StagedWrite(adds, [*changes, *kept.changes], rows, kept.survivors)
+        attempt = attempt_of(target, self._incoming, plan, written, staged, tells=self._keeps_changes)
         delta = self._options.delta
         application = None
         if delta.txn_app_id is not None and delta.txn_version is not None:
             application = (delta.txn_app_id, delta.txn_version)
         metadata = {"userMetadata": delta.user_metadata} if delta.user_metadata is not None else None
         request = CommitRequest(CommitProperties(metadata), None, application, self._id)
-        DeltaCommit(target, write_entry(plan, written, replacement), request).run(staged)
+
+        def rerun(version: int) -> DeltaCommit:
+            """The same overwrite on top of what others have done, with the files of its new rows."""
+            nonlocal attempt
+            there = target.later(version)
+            if _id_of(there.base) != self._table_id:
+                raise replaced_meanwhile(self._address.uri, version)
+            if application is not None and there.has(application):
+                return DeltaCommit(there, LogEntry("WRITE", {}, []), request)
+            attempt = attempt.again(there, staged)
+            staged.discard(keep=attempt.paths)
+            return attempt.commit(request)
+
+        # An overwrite of all rows does not take away what its plan has not seen.
+        runs_again = target.snapshot is not None and (replaces_partitions or plan.request.predicate is not None)
+        attempt.commit(request).run(staged, rerun=rerun if runs_again else None, runs_again=runs_again)
 
     def _check(self, snapshot: Snapshot | None) -> None:
         """Refuses options that do not go together, or not with the table."""
@@ -350,7 +362,8 @@ class DeltaWriter(DataSourceArrowWriter):
         delta = self._options.delta
         return delta.txn_version is not None and target.has((delta.txn_app_id or "", delta.txn_version))
 
-    def _planned(self, target: WriteTarget, schema: StructType) -> DeltaWritePlan:
+    def _planned(self, target: WriteTarget, schema: StructType) -> tuple[Schema, DeltaWritePlan]:
+        """The columns of the rows, and what is done with them."""
         options, delta, uri = self._options, self._options.delta, self._address.uri
         mode: SchemaMode | None = "merge" if delta.merge_schema else None
         if self._overwrite and options.overwrite_schema:
@@ -375,17 +388,14 @@ class DeltaWriter(DataSourceArrowWriter):
             partition_by=spelled_as(delta.partition_columns, schema.names) or None,
             configuration=delta.properties,
             target_file_size=options.max_bytes_per_file,
+            max_rows_per_file=options.max_rows_per_file,
             session_timezone=options.timezone,
         )
         # All of it nullable, as Spark's Delta has it: that a DataFrame has no nulls today binds no later write.
-        plan = plan_write(target, Schema.from_arrow(table_schema(schema)), request)
+        incoming = Schema.from_arrow(table_schema(schema))
+        plan = plan_write(target, incoming, request)
         check_append(schema, plan.after.schema.to_arrow(), uri, optional=plan.missing, merging=delta.merge_schema)
-        return plan
-
-    def _staging(
-        self, plan: DeltaWritePlan, store: Store, staged: StagedFiles | None = None, *, writes_changes: bool
-    ) -> Staging:
-        return Staging(plan, store, staged, writes_changes=writes_changes, max_rows=self._options.max_rows_per_file)
+        return incoming, plan
 
     def _zone(self, batch: pa.RecordBatch | None) -> str | None:
         """What times without a zone mean: as an option says, the session, or Spark by how it sends times."""
@@ -400,20 +410,6 @@ class DeltaWriter(DataSourceArrowWriter):
                 f"timezone, or {ZONE}"
             )
         return zone
-
-    def _replacement(
-        self,
-        plan: DeltaWritePlan,
-        target: WriteTarget,
-        adds: Sequence[Mapping[str, Any]],
-        messages: Sequence[FilesMessage],
-    ) -> Replacement | None:
-        is_dynamic = any(self._is_dynamic(message.overwrite_mode) for message in messages)
-        if target.snapshot is None or not is_dynamic or not plan.after.partition_by:
-            return replaced_files(plan, target)
-        replacement = PartitionReplacement(target, adds)
-        replacement.stage()
-        return replacement
 
     def _target(self) -> WriteTarget:
         store = self._store()

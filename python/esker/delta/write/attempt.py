@@ -73,7 +73,7 @@ class WriteAttempt:
             staging.store_survivors(replacement)
             kept = staging.finish()
         written = StagedWrite(adds, kept.changes, self.written.rows, kept.survivors)
-        return WriteAttempt(target, self.incoming, plan, written, replacement)
+        return _attempt(target, self.incoming, plan, written, replacement)
 
 
 def first_attempt(
@@ -99,6 +99,36 @@ def first_attempt(
     return _staged(target, plan_write(target, incoming, request), incoming, rows, staged, progress)
 
 
+def attempt_of(
+    target: WriteTarget,
+    incoming: Schema,
+    plan: DeltaWritePlan,
+    written: StagedWrite,
+    staged: StagedFiles,
+    *,
+    tells: bool,
+) -> WriteAttempt:
+    """An attempt whose new rows others have staged by a plan: the tasks of a job.
+
+    Args:
+        target: The table, in the version of the plan.
+        incoming: The columns of the rows as they were given.
+        plan: The write.
+        written: The files of its new rows, and those of changes that tell of them.
+        staged: Takes in the files that are added to them.
+        tells: Whether files of changes tell of the new rows.
+
+    Example:
+        `attempt_of(target, incoming, plan, written, staged, tells=False).commit(CommitRequest()).run(staged)`
+    """
+    replacement = _replaced(plan, target)
+    with Staging(plan, target.store, staged, writes_changes=tells and replacement is not None) as staging:
+        staging.store_survivors(replacement)
+        kept = staging.finish()
+    whole = StagedWrite(written.adds, [*written.changes, *kept.changes], written.rows, kept.survivors)
+    return _attempt(target, incoming, plan, whole, replacement)
+
+
 def _staged(
     target: WriteTarget,
     plan: DeltaWritePlan,
@@ -115,6 +145,14 @@ def _staged(
         written = staging.finish()
     tally = Tally(progress, "writing files", unit="files", total=len(written.files))
     tally.add(rows=written.rows, bytes=sum(add["size"] for add in written.files), files=len(written.files))
+    return _attempt(target, incoming, plan, written, replacement)
+
+
+def _attempt(
+    target: WriteTarget, incoming: Schema, plan: DeltaWritePlan, written: StagedWrite, replacement: Replacement | None
+) -> WriteAttempt:
+    if replacement is not None:
+        replacement.told(written.adds)
     return WriteAttempt(target, incoming, plan, written, replacement)
 
 

@@ -49,8 +49,10 @@ class WriteRequest:
         description: Of a new table.
         configuration: Properties of a new table.
         target_file_size: Bytes of a file, about.
+        max_rows_per_file: Rows of one file at most.
         parquet: How Parquet is written.
         session_timezone: What times without a zone mean in the predicate; UTC if not given.
+        replaces_partitions: Whether an overwrite replaces the partitions that have new rows, and no others.
 
     Example:
         >>> from esker.delta.write.plan import WriteRequest
@@ -67,8 +69,10 @@ class WriteRequest:
     description: str | None = None
     configuration: Mapping[str, str | None] | None = None
     target_file_size: int | None = None
+    max_rows_per_file: int | None = None
     parquet: WriterProperties | None = None
     session_timezone: str | None = None
+    replaces_partitions: bool = False
 
     @property
     def partition_columns(self) -> list[str] | None:
@@ -134,6 +138,10 @@ class DeltaWritePlan:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+
+    def replacing_partitions(self) -> DeltaWritePlan:
+        """The same overwrite, of the partitions that have new rows."""
+        return replace(self, request=replace(self.request, replaces_partitions=True))
 
     def in_zone(self, session_timezone: str | None) -> DeltaWritePlan:
         """The same write with another meaning of times without a zone."""

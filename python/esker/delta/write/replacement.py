@@ -1,7 +1,7 @@
 """The files that an overwrite removes from a table, and the rows of them that survive.
 
 An overwrite with a predicate (Spark's `replaceWhere`) removes files with matching rows, and rewrites their rows that do
-not match.
+not match. A dynamic partition overwrite, as in Spark, removes the files of the partitions that have new rows.
 
 Spec: "Add File and Remove File", "Deletion Vectors".
 """
@@ -9,7 +9,7 @@ Spec: "Add File and Remove File", "Deletion Vectors".
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -68,6 +68,9 @@ class Replacement:
                 continue
             self._taken[file.path] = action
             (self._whole if whole else self._partial).append(file)
+
+    def told(self, adds: Iterable[Mapping[str, Any]]) -> None:
+        """Takes in the files of new rows, once they are written."""
 
     @property
     def rewrites(self) -> bool:
@@ -152,6 +155,38 @@ class Replacement:
         return self._where.mask(batch) if self._where is not None else pa.repeat(True, batch.num_rows)
 
 
+class PartitionReplacement(Replacement):
+    """The files of the partitions that have new rows: no others are removed, and none is rewritten.
+
+    Args:
+        target: The table, in the version whose files are removed.
+
+    Example:
+        `replacement = PartitionReplacement(target)`, then `replacement.told(adds)`
+    """
+
+    def __init__(self, target: WriteTarget) -> None:
+        super().__init__(target)
+        self._partitions: set[tuple[tuple[str, str | None], ...]] = set()
+
+    def stage(self) -> None:
+        """Nothing is read: which partitions there are is known once the new rows are written."""
+
+    def told(self, adds: Iterable[Mapping[str, Any]]) -> None:
+        """Selects the files to remove."""
+        self._partitions = {_key(add) for add in adds}
+        removed = remove_actions(self._snapshot, self._selection)
+        self._taken = {action["path"]: action for action in removed if _key(action) in self._partitions}
+
+    def removed_rows(self) -> Iterator[pa.RecordBatch]:
+        """None that no removed file shows."""
+        return iter(())
+
+    def read_set(self) -> ReadSet:
+        """The files and partitions that a concurrent commit must not have changed."""
+        return ReadSet(files=frozenset(self._taken), matches=lambda add: _key(add) in self._partitions)
+
+
 def replaced_files(plan: DeltaWritePlan, target: WriteTarget) -> Replacement | None:
     """The files that a write removes; None if it removes none.
 
@@ -166,6 +201,8 @@ def replaced_files(plan: DeltaWritePlan, target: WriteTarget) -> Replacement | N
         return None
     if plan.after.is_append_only and target.snapshot.num_files:
         raise AppendOnlyError(plan.uri, "an overwrite would remove rows")
+    if request.replaces_partitions and plan.after.partition_by:
+        return PartitionReplacement(target)
     found = Replacement(target, request.row_predicate(TableScan.schema_of(target.base)))
     found.stage()
     return found
@@ -211,3 +248,9 @@ def remove_actions(snapshot: Snapshot, selection: FileSelection) -> list[dict[st
             action["deletionVector"] = {key: value for key, value in vector.items() if value is not None}
         actions.append(action)
     return actions
+
+
+def _key(action: Mapping[str, Any]) -> tuple[tuple[str, str | None], ...]:
+    """The partition of a file."""
+    values = action.get("partitionValues") or {}
+    return tuple(sorted((name, value or None) for name, value in values.items()))

@@ -48,7 +48,6 @@ class Staging:
         store: The table's.
         staged: Takes in each file before it is put; if not given, one of its own.
         writes_changes: Whether change data files are written.
-        max_rows: Rows of one file at most.
 
     Example:
         `with Staging(plan, store) as staging: staging.store(batches); written = staging.finish()`
@@ -61,7 +60,6 @@ class Staging:
         staged: StagedFiles | None = None,
         *,
         writes_changes: bool = False,
-        max_rows: int | None = None,
     ) -> None:
         after, request = plan.after, plan.request
         self.staged = StagedFiles() if staged is None else staged
@@ -81,7 +79,7 @@ class Staging:
                 tight=after.configuration.get("delta.enableDeletionVectors", "").lower() == "true",
                 staged=self.staged,
             )
-            made.max_rows = max_rows
+            made.max_rows = request.max_rows_per_file
             return made
 
         self._writer = writer
