@@ -22,7 +22,14 @@ from esker import LanceDataset, LanceOperation
 from esker._native.fault import FaultStore
 from esker._native.store import Store
 from esker._native.table import Transaction
-from esker.exceptions import CorruptFileError, InvalidArgumentError, IOFailedError, NotFoundError, TaggedVersionsError
+from esker.exceptions import (
+    CorruptFileError,
+    InvalidArgumentError,
+    IOFailedError,
+    NotFoundError,
+    TaggedVersionsError,
+    UnsupportedError,
+)
 from esker.fragment import write_fragments
 from esker.lance.change.run import commit_change
 from esker.lance.cleanup import CleanupPolicy, CleanupStats, cleanup
@@ -464,3 +471,13 @@ def test_tags_are_read_as_pylance_writes_them(uri: str) -> None:
     assert json.loads(path.read_text())["version"] == 2
     with pytest.raises(TaggedVersionsError, match=r"\{'ä-1.0-rc': 2\}"):
         esker.dataset(uri).cleanup_old_versions(timedelta(0))
+
+
+def test_tables_of_old_names_take_no_detached_version(uri: str) -> None:
+    dataset = esker.write_dataset(pa.table({"a": [1]}), uri, enable_v2_manifest_paths=False)
+    append = LanceOperation.Append([esker.LanceFragment.create(uri, pa.table({"a": [2]}))])
+    for kind in (UnsupportedError, OSError):
+        with pytest.raises(kind, match="v1 manifest paths; call migrate_manifest_paths_v2"):
+            LanceDataset.commit(uri, append, read_version=1, detached=True)
+    dataset.migrate_manifest_paths_v2()
+    assert LanceDataset.commit(uri, append, read_version=1, detached=True).count_rows() == 2

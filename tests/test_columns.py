@@ -264,3 +264,56 @@ def test_the_error_of_a_function_is_the_users_own(uri: str) -> None:
     with pytest.raises(KeyError, match="mine"):
         dataset.add_columns(fails, read_columns=["a"])
     assert len(list(Path(uri, "data").iterdir())) == 3
+
+
+EXPRESSIONS = ("1", "'x'", "null", "a", "b", "a + 1", "a + b", "cast(a as bigint)", "cast(b as bigint)", "a > 1")
+EXPRESSIONS += (
+    "b > 1",
+    "b is null",
+    "coalesce(b, 1)",
+    "a in (1, 2)",
+    "-a",
+    "not (a > 1)",
+    "a between 1 and 2",
+    "a % 2",
+)
+EXPRESSIONS += ("nullif(a, 1)", "length('abc')", "upper('a')", "upper(t)", "s.x", "s", "named_struct('q', a)")
+
+
+def test_new_columns_may_be_null_as_those_of_pylance_may(tmp_path: Path) -> None:
+    fields = [("a", pa.int64(), False), ("b", pa.int64(), True), ("t", pa.string(), False)]
+    schema = pa.schema([pa.field(*field) for field in fields]).append(
+        pa.field("s", pa.struct([pa.field("x", pa.int64(), False)]))
+    )
+    rows = pa.Table.from_pylist(
+        [{"a": 1, "b": 2, "t": "u", "s": {"x": 1}}, {"a": 3, "b": None, "t": "v", "s": None}], schema=schema
+    )
+    transforms = {f"c{number}": text for number, text in enumerate(EXPRESSIONS)}
+    found = []
+    for library in (esker, lance):
+        dataset = library.write_dataset(rows, tmp_path / library.__name__)
+        projected = dataset.to_table(columns=transforms).schema
+        dataset.add_columns(transforms)
+        added = dataset.schema
+        assert [added.field(name).nullable for name in transforms] == [projected.field(n).nullable for n in transforms]
+        operation = dataset.read_transaction(2).operation
+        found.append(({EXPRESSIONS[int(n[1:])]: added.field(n).nullable for n in transforms}, operation))
+    ours, theirs = found
+    assert ours[0] == theirs[0]
+    assert ours[1].preserves_nullability is theirs[1].preserves_nullability is False
+    assert lance.dataset(tmp_path / "esker").to_table().equals(esker.dataset(tmp_path / "esker").to_table())
+
+
+@pytest.mark.parametrize("library", [esker, lance])
+def test_an_append_that_lacks_a_new_required_column_is_refused(library: Any, tmp_path: Path) -> None:
+    rows = pa.table({"a": [1, 2]})
+    library.write_dataset(rows, tmp_path)
+    fragments = esker.fragment.write_fragments(rows, tmp_path, mode="append")
+    library.dataset(tmp_path).add_columns({"one": "1"})
+    with pytest.raises(CommitConflictError):
+        esker.LanceDataset.commit(tmp_path, esker.LanceOperation.Append(fragments), read_version=1)
+    # One that may be null is filled.
+    library.dataset(tmp_path).drop_columns(["one"])
+    library.dataset(tmp_path).add_columns({"copied": "a"})
+    esker.LanceDataset.commit(tmp_path, esker.LanceOperation.Append(fragments), read_version=3)
+    assert lance.dataset(tmp_path).to_table()["copied"].to_pylist() == [1, 2, None, None]

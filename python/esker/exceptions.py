@@ -6,8 +6,10 @@ EskerError
 │   ├── SchemaMismatchError    OSError                     give the data the table's schema
 │   ├── OutOfRangeError        IndexError                  ask for rows that exist
 │   ├── TaggedVersionsError    OSError                     remove the tags, or keep these versions
+│   ├── OutsideBasesError      OSError                     say that the blobs may stay where they are, or copy them
 │   └── InvalidRefError        OSError                     choose another name for the tag or branch
 ├── UnsupportedError       NotImplementedError             newer than this release, or not written yet
+│   └── OldTableError          OSError                     bring the table to the layout that is named
 ├── CorruptFileError       ValueError                      restore the file
 ├── NotFoundError          ValueError, LookupError, FileNotFoundError   fix the path or the version
 ├── IOFailedError          OSError                         try again, or look at the store
@@ -40,7 +42,9 @@ __all__ = [
     "InvalidRefError",
     "NotCommittedError",
     "NotFoundError",
+    "OldTableError",
     "OutOfRangeError",
+    "OutsideBasesError",
     "RefConflictError",
     "SchemaMismatchError",
     "TaggedVersionsError",
@@ -132,6 +136,12 @@ class OutOfRangeError(InvalidArgumentError, IndexError):
     kind: ClassVar[str] = "out_of_range"
 
 
+class OutsideBasesError(InvalidArgumentError, OSError):
+    """A blob of an object that lies below no base path of the table. Facts: `column`, `uri`."""
+
+    kind: ClassVar[str] = "outside_bases"
+
+
 class TaggedVersionsError(InvalidArgumentError, OSError):
     """Tags keep versions that a clean-up would remove otherwise. Facts: `uri`, `version` (the oldest of them)."""
 
@@ -148,6 +158,12 @@ class UnsupportedError(EskerError, NotImplementedError):
     """A table or file was written by a newer writer, or a feature is not supported yet."""
 
     kind: ClassVar[str] = "unsupported"
+
+
+class OldTableError(UnsupportedError, OSError):
+    """The table has a layout from before what is asked for. Facts: `uri`."""
+
+    kind: ClassVar[str] = "old_table"
 
 
 class CorruptFileError(EskerError, ValueError):

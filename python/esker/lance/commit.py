@@ -18,6 +18,7 @@ from ..exceptions import (
     CommitConflictError,
     CommitStateUnknownError,
     NotFoundError,
+    OldTableError,
     UnsupportedError,
 )
 from ..storage_version import DEFAULT_STORAGE_VERSION
@@ -520,13 +521,23 @@ class LanceCommit:
         )
 
     def detached(self) -> Manifest:
-        """Commits a detached version: not in the history, opened only by its number. It cannot conflict."""
+        """Commits a detached version: not in the history, opened only by its number. It cannot conflict.
+
+        Raises:
+            OldTableError: The table has manifest names of V1, which have no place for it.
+        """
         ours = self.transaction
         marked = {**ours.properties, DETACHED: "true"}
         self.transaction = Transaction(ours.read_version, ours.decoded(), properties=marked, uuid=ours.uuid)
         # Staged before the base version is read: a clean-up that removes it later finds this and keeps its files.
         self._stage()
         self._scheme = self.log.newest().scheme
+        if self._scheme == "V1":
+            raise OldTableError(
+                f"expected a table with V2 manifest names, found {self.uri}: detached commits cannot be used with v1 "
+                "manifest paths; call migrate_manifest_paths_v2() first",
+                uri=self.uri,
+            )
         base = self.log.manifest(self.read_version, self._scheme)
         base.check_writable()
         storage, store = base.storage_version_to_write, self.log.store

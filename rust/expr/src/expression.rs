@@ -57,6 +57,11 @@ impl Expression {
         self.plan.data_type()
     }
 
+    /// Whether it may be null, if the columns of the schema that are not nullable hold no nulls.
+    pub fn is_nullable(&self) -> bool {
+        self.plan.is_nullable()
+    }
+
     /// Names of the top-level columns that it reads, in the schema's order.
     pub fn columns(&self) -> &[String] {
         self.plan.columns()

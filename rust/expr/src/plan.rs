@@ -31,6 +31,7 @@ pub(crate) struct Plan {
     /// Those columns' fields.
     schema: SchemaRef,
     data_type: DataType,
+    nullable: bool,
     physical: Arc<dyn PhysicalExpr>,
     /// The guarded expression, evaluated if `physical` fails: each condition only on the rows that those before it leave open.
     careful: OnceLock<Option<Arc<dyn PhysicalExpr>>>,
@@ -70,6 +71,8 @@ impl Plan {
             .fields()
             .iter()
             .filter(|field| read.iter().any(|column| column.name() == field.name()));
+        let promised = Schema::new(fields.clone().cloned().collect::<Vec<_>>());
+        let promised = DFSchema::try_from(promised).map_err(fail)?;
         let schema = Arc::new(nullable(fields.map(AsRef::as_ref)));
         let bound = DFSchema::try_from(Arc::clone(&schema)).map_err(fail)?;
         let physical = create_physical_expr(
@@ -85,6 +88,7 @@ impl Plan {
         };
         Ok(Self {
             columns: schema.fields().iter().map(|field| field.name().clone()).collect(),
+            nullable: expr.nullable(&promised).unwrap_or(true),
             data_type,
             physical,
             careful: OnceLock::new(),
@@ -109,6 +113,10 @@ impl Plan {
 
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
+    }
+
+    pub(crate) fn is_nullable(&self) -> bool {
+        self.nullable
     }
 
     pub(crate) fn data_type(&self) -> &DataType {

@@ -27,12 +27,25 @@ pub enum FileError {
         what: String,
     },
     /// Nulls in a non-nullable column, or below one.
-    #[error("column '{column}': expected no nulls, the column is not nullable, found {count} nulls")]
+    #[error(
+        "column '{column}': expected no nulls, found {count} nulls: the column is not nullable and contains null values"
+    )]
     UnexpectedNulls {
         /// The column's name, dotted below a struct or list.
         column: String,
         /// How many.
         count: usize,
+    },
+    /// A blob of an object that the table does not keep, where nobody said that it may stay there.
+    #[error(
+        "column '{column}': the blob at '{uri}' lies outside registered external bases; pass allow_external_blob_outside_bases=True to leave \
+         it there, or external_blob_mode='ingest' to copy it"
+    )]
+    OutsideBases {
+        /// The column's name.
+        column: String,
+        /// The object.
+        uri: String,
     },
     /// The bytes are not what the format promises.
     #[error("corrupt file {path}: {message}")]

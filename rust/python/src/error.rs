@@ -100,6 +100,9 @@ fn of_file(error: &FileError) -> Raised {
             .fact("column", column)
             .fact("expected", "no nulls, the column is not nullable")
             .fact("found", format!("{count} nulls")),
+        FileError::OutsideBases { column, uri } => {
+            Raised::new("OutsideBasesError").fact("column", column).fact("uri", uri)
+        }
         FileError::Corrupt { path, .. } => Raised::new("CorruptFileError").fact("path", path),
         FileError::Store(error) => of_store(error),
     }

@@ -23,6 +23,7 @@ pub use kind::OperationKind;
 pub use rewrite::{Rewrite, RewriteGroup, RewrittenIndex};
 pub use schema::NewSchema;
 pub use settings::{MapUpdate, UpdateConfig};
+pub(crate) use update::changed_offsets;
 pub use update::{Update, UpdateMode};
 
 /// What a transaction does.

@@ -10,8 +10,10 @@ import pyarrow.compute as pc
 
 from ..._native import table as native
 from ..._native.deletion import RowsToDelete
-from ...arrow.blob_arrays import holds_blobs
-from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
+from ...arrow.blob_arrays import holds_blobs, to_blobs
+from ...arrow.conform import conform
+from ...arrow.incoming import coerce_reader
+from ...exceptions import InvalidArgumentError, SchemaMismatchError
 from ..scan.options import ScanOptions
 from ..scan.scan import Scan
 from ..system_columns import ROW_ADDRESS, SYSTEM_COLUMNS
@@ -66,7 +68,7 @@ class ColumnUpdate:
             raise InvalidArgumentError("expected columns to change beside the key, found none")
         self._schema = pa.schema([_like(other.schema.field(name), table) for name in self.columns])
         self._keys.check_in(table)
-        self._new = other.select(self.columns).combine_chunks()
+        self._new = _with_blobs_of(other.select(self.columns), self._schema).combine_chunks()
         self._left_on = left_on
         self.matched = RowsToDelete()
         """The rows whose key is in the data."""
@@ -79,14 +81,17 @@ class ColumnUpdate:
             rows = self._keys.rows(batch[self._left_on])
             hit = rows.is_valid()
             self.matched.add(batch[ROW_ADDRESS].filter(hit))
-            columns = [_over(batch[name], self._new[name], rows, hit) for name in self.columns]
+            columns = [_over(batch[field.name], self._new[field.name], rows, hit, field.type) for field in self._schema]
             yield pa.RecordBatch.from_arrays([*columns, batch[ROW_ADDRESS]], names=[*self.columns, ROW_ADDRESS])
 
 
-def _over(old: pa.Array, new: pa.ChunkedArray, rows: pa.Array, hit: pa.Array) -> pa.Array:
+def _over(old: pa.Array, new: pa.ChunkedArray, rows: pa.Array, hit: pa.Array, type_: pa.DataType) -> pa.Array:
     """The new values for rows with a match, else the old ones: by `take` from both, which works for any type."""
     new_values = new.combine_chunks()
-    new_values = new_values.cast(old.type) if new_values.type != old.type else new_values
+    if holds_blobs(type_):
+        old = to_blobs(old, type_)
+    elif new_values.type != old.type:
+        new_values = new_values.cast(old.type)
     both = pa.concat_arrays([_without_null_values(old), _without_null_values(new_values)])
     own = pa.array(range(len(old)), pa.int64())
     return both.take(pc.if_else(hit, pc.add(rows.cast(pa.int64()), len(old)), own))
@@ -112,6 +117,21 @@ def _without_null_values(values: pa.Array) -> pa.Array:
     return values
 
 
+def _with_blobs_of(new: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The new values, with columns of blobs in the types of the table.
+
+    Raises:
+        SchemaMismatchError: They are not of the table's types.
+    """
+    blobs = pa.schema([field for field in schema if holds_blobs(field.type)])
+    if not blobs.names:
+        return new
+    fitted = conform(coerce_reader(new.select(blobs.names)), blobs).reader().read_all()
+    for name in blobs.names:
+        new = new.set_column(new.schema.get_field_index(name), fitted.schema.field(name), fitted[name])
+    return new
+
+
 def _like(found: pa.Field, table: pa.Schema) -> pa.Field:
     if found.name in SYSTEM_COLUMNS and found.name not in table.names:
         raise InvalidArgumentError(
@@ -125,11 +145,7 @@ def _like(found: pa.Field, table: pa.Schema) -> pa.Field:
             column=found.name,
         )
     expected = table.field(found.name)
-    if holds_blobs(expected.type):
-        raise UnsupportedError(
-            f"column {found.name!r} of blobs cannot be updated by key yet, write the rows", column=found.name
-        )
-    if expected.type != found.type:
+    if expected.type != found.type and not holds_blobs(expected.type):
         raise SchemaMismatchError(
             f"column {found.name!r} of the new values has another type, expected {expected.type}, found {found.type}; "
             "cast it first",

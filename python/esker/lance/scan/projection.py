@@ -90,9 +90,8 @@ class Projection:
         arrays, fields = [], []
         for name, source in output:
             if name in self.expressions:
-                values = pa.array(self.expressions[name].evaluate(batch))
-                arrays.append(values)
-                fields.append(pa.field(name, values.type))
+                arrays.append(pa.array(self.expressions[name].evaluate(batch)))
+                fields.append(pa.field(self.expressions[name]).with_name(name))
             else:
                 index = present.get_field_index(source)
                 arrays.append(batch.column(index))

@@ -129,10 +129,10 @@ pub(super) async fn describe_v2(
                         place(blobs, out, field.id, thresholds, bytes, &mut descriptions).await?;
                     }
                     ExternalBlobs::Refuse => {
-                        return Err(invalid(format!(
-                            "the blob at '{uri}' lies outside registered external bases; pass allow_external_blob_outside_bases=True to \
-                             leave it there, or external_blob_mode='ingest' to copy it"
-                        )));
+                        return Err(FileError::OutsideBases {
+                            column: field.name.clone(),
+                            uri: uri.to_owned(),
+                        });
                     }
                 }
             }

@@ -68,7 +68,11 @@ impl PyExpression {
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyCapsule>> {
-        to_schema_pycapsule(py, Field::new("", self.expression.data_type().clone(), true)).map_err(python)
+        to_schema_pycapsule(
+            py,
+            Field::new("", self.expression.data_type().clone(), self.expression.is_nullable()),
+        )
+        .map_err(python)
     }
 
     #[pyo3(signature = (batch, *, data_type = None))]

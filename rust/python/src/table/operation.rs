@@ -176,7 +176,7 @@ impl PyOperation {
             }
         };
         let offsets = updated_fragment_offsets.into_iter();
-        Ok(PyOperation(Operation::Update(Update {
+        let update = Update {
             removed_fragment_ids,
             updated_fragments: fragments(updated_fragments),
             new_fragments: fragments(new_fragments),
@@ -186,7 +186,9 @@ impl PyOperation {
             mem_wal_to_merge: Bytes::new(),
             inserted_rows: Bytes::from(inserted_rows),
             updated_fragment_offsets: offsets.map(|(id, rows)| (id, Bytes::from(rows))).collect(),
-        })))
+        };
+        update.check()?;
+        Ok(PyOperation(Operation::Update(update)))
     }
 
     #[staticmethod]

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use roaring::RoaringBitmap;
 
 use super::draft::Draft;
 use super::field_ids::highest;
@@ -17,7 +16,7 @@ use crate::error::{Result, TableError};
 use crate::fragment::{Fragment, TAKEN_OVER};
 use crate::fragment_list::Edit;
 use crate::manifest::Manifest;
-use crate::operation::Update;
+use crate::operation::{changed_offsets, Update};
 
 pub(super) fn append(base: &Manifest, new: Vec<Fragment>, read_version: u64) -> Result<Draft> {
     let mut draft = Draft::of(base)?;
@@ -109,11 +108,7 @@ pub(super) fn update(base: &Manifest, update: Update, read_version: u64) -> Resu
 /// The offsets of the rows that changed in place. Checked against the fragment's row count first, since a bitmap of a few bytes can hold
 /// any number of offsets.
 fn offsets_of(bitmap: &Bytes, physical_rows: Option<u64>) -> Result<Vec<u32>> {
-    let offsets = RoaringBitmap::deserialize_from(bitmap.as_ref());
-    let damaged = |error: std::io::Error| {
-        TableError::corrupt("Update", format!("expected a roaring bitmap of changed rows: {error}"))
-    };
-    let offsets = offsets.map_err(damaged)?;
+    let offsets = changed_offsets(bitmap).map_err(|error| TableError::corrupt("Update", error.to_string()))?;
     match (offsets.max(), physical_rows) {
         (Some(row), Some(rows)) if u64::from(row) >= rows => {
             let message = format!("expected changed rows below {rows}, found row {row}");

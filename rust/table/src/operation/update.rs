@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use esker_proto::lance::table::transaction as op;
+use roaring::RoaringBitmap;
 
 use super::message::{build, encoded_fragments, Parts};
-use crate::error::Result;
+use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
 
 const UPDATED_FRAGMENTS: u32 = 2;
@@ -45,7 +46,27 @@ pub struct Update {
     pub updated_fragment_offsets: BTreeMap<u64, Bytes>,
 }
 
+/// The rows of a fragment that changed in place.
+pub(crate) fn changed_offsets(bitmap: &[u8]) -> Result<RoaringBitmap> {
+    RoaringBitmap::deserialize_from(bitmap).map_err(|error| {
+        let message = format!("expected the changed rows as a portable RoaringBitmap, found other bytes: {error}");
+        TableError::invalid(message)
+    })
+}
+
 impl Update {
+    /// Checks what a caller gave.
+    ///
+    /// # Errors
+    /// Changed rows that are no bitmap.
+    pub fn check(&self) -> Result<()> {
+        for (fragment, bitmap) in &self.updated_fragment_offsets {
+            changed_offsets(bitmap)
+                .map_err(|error| TableError::invalid(format!("updated_fragment_offsets[{fragment}]: {error}")))?;
+        }
+        Ok(())
+    }
+
     pub(super) fn decode(mut parts: Parts) -> Result<Self> {
         let updated_fragments = parts.fragments(UPDATED_FRAGMENTS)?;
         let new_fragments = parts.fragments(NEW_FRAGMENTS)?;
