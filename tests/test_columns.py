@@ -266,18 +266,11 @@ def test_the_error_of_a_function_is_the_users_own(uri: str) -> None:
     assert len(list(Path(uri, "data").iterdir())) == 3
 
 
-EXPRESSIONS = ("1", "'x'", "null", "a", "b", "a + 1", "a + b", "cast(a as bigint)", "cast(b as bigint)", "a > 1")
-EXPRESSIONS += (
-    "b > 1",
-    "b is null",
-    "coalesce(b, 1)",
-    "a in (1, 2)",
-    "-a",
-    "not (a > 1)",
-    "a between 1 and 2",
-    "a % 2",
-)
-EXPRESSIONS += ("nullif(a, 1)", "length('abc')", "upper('a')", "upper(t)", "s.x", "s", "named_struct('q', a)")
+EXPRESSIONS = [
+    *("1", "'x'", "null", "a", "b", "a + 1", "a + b", "cast(a as bigint)", "cast(b as bigint)", "a > 1", "b > 1"),
+    *("b is null", "coalesce(b, 1)", "a in (1, 2)", "-a", "not (a > 1)", "a between 1 and 2", "a % 2", "nullif(a, 1)"),
+    *("length('abc')", "upper('a')", "upper(t)", "s.x", "s", "named_struct('q', a)"),
+]
 
 
 def test_new_columns_may_be_null_as_those_of_pylance_may(tmp_path: Path) -> None:
