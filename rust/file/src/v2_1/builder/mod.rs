@@ -13,6 +13,6 @@ mod variable;
 
 pub(crate) use dictionary::{KeyedBuilder, LeafBuilder};
 pub(crate) use fixed::FixedBuilder;
-pub(crate) use validity::{pack, ValidityBuilder};
+pub(crate) use validity::ValidityBuilder;
 pub(crate) use values::{too_many, ColumnName, Values};
 pub(crate) use variable::VariableBuilder;

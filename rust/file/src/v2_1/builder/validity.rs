@@ -4,17 +4,6 @@ use std::ops::Range;
 
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 
-/// Flags that are packed at a time.
-const BLOCK: usize = 1024;
-
-/// Eight bytes of 0 or 1 as bits, the first one lowest: each is multiplied to its place in the highest byte.
-pub(crate) fn pack(flags: [u8; 8]) -> u8 {
-    let [.., highest] = u64::from_le_bytes(flags)
-        .wrapping_mul(0x0102_0408_1020_4080)
-        .to_le_bytes();
-    highest
-}
-
 /// One bit per value; allocates nothing before the first null.
 #[derive(Debug, Default)]
 pub(crate) struct ValidityBuilder {
@@ -44,35 +33,13 @@ impl ValidityBuilder {
         }
     }
 
-    /// Adds flags.
-    pub(crate) fn extend(&mut self, valid: impl Iterator<Item = bool>) {
-        let flags = self.flags();
-        let (mut word, mut count) = (0_u64, 0_usize);
-        for valid in valid {
-            word |= u64::from(valid) << count;
-            count += 1;
-            if count == 64 {
-                flags.append_packed_range(0..64, &word.to_le_bytes());
-                (word, count) = (0, 0);
-            }
+    /// Adds `count` flags of words, the lowest bit first. The words must be there.
+    pub(crate) fn append_words(&mut self, words: &[u64], count: usize) {
+        if self.flags.is_none() && esker_codec::levels::count(words) == count {
+            return self.append_valid(count);
         }
-        flags.append_packed_range(0..count, &word.to_le_bytes());
-    }
-
-    /// Adds a flag for each of some numbers, two little-endian bytes each: a block of them is compared and packed at a time.
-    pub(crate) fn append_levels(&mut self, levels: &[[u8; 2]], is_valid: impl Fn(u16) -> bool) {
-        let flags = self.flags();
-        for block in levels.chunks(BLOCK) {
-            let mut packed = [0_u8; BLOCK / 8];
-            for (byte, levels) in packed.iter_mut().zip(block.chunks(8)) {
-                let mut valid = [0_u8; 8];
-                for (valid, level) in valid.iter_mut().zip(levels) {
-                    *valid = u8::from(is_valid(u16::from_le_bytes(*level)));
-                }
-                *byte = pack(valid);
-            }
-            flags.append_packed_range(0..block.len(), &packed);
-        }
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.append_packed(0..count, &bytes);
     }
 
     /// Adds flags that are packed, least significant bit first. The bits must be there.
@@ -104,17 +71,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn test_levels_become_the_flags_that_they_say_one_by_one(
+        fn test_words_become_the_flags_that_they_say_one_by_one(
             before in 0_usize..70,
-            pages in prop::collection::vec(prop::collection::vec(0_u16..4, 0..2500), 1..4),
+            pages in prop::collection::vec(prop::collection::vec(prop::bool::weighted(0.9), 0..300), 1..4),
         ) {
             let mut validity = ValidityBuilder::default();
             validity.append_valid(before);
             let mut expected = vec![true; before];
             for page in &pages {
-                let levels: Vec<[u8; 2]> = page.iter().map(|level| level.to_le_bytes()).collect();
-                validity.append_levels(&levels, |level| level < 2);
-                expected.extend(page.iter().map(|level| *level < 2));
+                let word = |flags: &[bool]| flags.iter().rev().fold(0, |word, flag| word << 1 | u64::from(*flag));
+                let words: Vec<u64> = page.chunks(64).map(word).collect();
+                validity.append_words(&words, page.len());
+                expected.extend(page);
             }
             prop_assert_eq!(validity.len(), expected.len());
             let found = validity.finish();

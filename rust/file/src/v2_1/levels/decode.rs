@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use esker_codec::levels::{count, largest, within, Bounds, Level, WORD};
+
 use super::layers::Layers;
 use crate::error::Result;
 use crate::v2_1::page::PageId;
@@ -25,35 +27,6 @@ fn level(bytes: &[u8; 2]) -> u16 {
 /// The levels in stored form as numbers.
 pub(crate) fn iter(stored: &[u8]) -> impl Iterator<Item = u16> + '_ {
     stored.as_chunks::<2>().0.iter().map(level)
-}
-
-/// How many of some levels are as asked. Counted in blocks, so that many are compared at a time.
-pub(crate) fn count_of(stored: &[u8], is: impl Fn(u16) -> bool) -> usize {
-    let blocks = stored.as_chunks::<2>().0.chunks(1024);
-    let in_block = |block: &[[u8; 2]]| {
-        let count = block
-            .iter()
-            .fold(0_u16, |sum, stored| sum.wrapping_add(u16::from(is(level(stored)))));
-        usize::from(count)
-    };
-    blocks.map(in_block).sum()
-}
-
-/// The same of entries with both levels.
-pub(crate) fn count_of_both(rep: &[u8], def: &[u8], is: impl Fn(u16, u16) -> bool) -> usize {
-    let blocks = rep
-        .as_chunks::<2>()
-        .0
-        .chunks(1024)
-        .zip(def.as_chunks::<2>().0.chunks(1024));
-    let in_block = |(rep, def): (&[[u8; 2]], &[[u8; 2]])| {
-        let both = rep.iter().zip(def);
-        let count = both.fold(0_u16, |sum, (rep, def)| {
-            sum.wrapping_add(u16::from(is(level(rep), level(def))))
-        });
-        usize::from(count)
-    };
-    blocks.map(in_block).sum()
 }
 
 impl Levels {
@@ -109,7 +82,7 @@ impl Levels {
                     levels.len() / 2
                 )));
             }
-            let found = iter(levels).fold(0, u16::max);
+            let found = largest(levels.as_chunks().0);
             if found > max {
                 return Err(at.corrupt(format!("expected {what} levels up to {max}, found {found}")));
             }
@@ -123,10 +96,24 @@ impl Levels {
             return entries.len();
         };
         let bytes = entries.start.saturating_mul(2)..entries.end.saturating_mul(2);
-        let max = layers.max_visible();
-        count_of(def.get(bytes).unwrap_or_default(), |level| level <= max)
+        let def = def.get(bytes).unwrap_or_default().as_chunks().0;
+        let most = layers.max_visible();
+        count(&within(def.len(), None, Some(def), Bounds { least: 0, most }))
+    }
+
+    /// The repetition levels.
+    pub(crate) fn rep(&self) -> Option<&[Level]> {
+        self.rep.as_deref().map(|rep| rep.as_chunks().0)
+    }
+
+    /// The definition levels.
+    pub(crate) fn def(&self) -> Option<&[Level]> {
+        self.def.as_deref().map(|def| def.as_chunks().0)
     }
 }
+
+/// Entries that are looked at together where rows are searched.
+const BLOCK: usize = 1024;
 
 /// Where rows start among entries: for each of the sorted `bounds` (numbers of rows) the entry at which it starts, and the values before
 /// that entry. `first_row` is the row that the first start belongs to; bounds before it stand for the first entry, those beyond for the end.
@@ -144,25 +131,96 @@ pub(crate) fn row_bounds(levels: &Levels, layers: &Layers, first_row: u64, bound
         }));
         return places;
     };
-    let max_visible = layers.max_visible();
+    let (rep, def) = (rep.as_chunks().0, levels.def());
+    let rows = Bounds {
+        least: layers.max_rep,
+        most: u16::MAX,
+    };
+    let seen = Bounds {
+        least: 0,
+        most: layers.max_visible(),
+    };
     let (mut row, mut values) = (first_row, 0_usize);
-    let mut def = levels.def.as_deref().map(iter);
-    for (entry, rep) in iter(rep).enumerate() {
-        if rep == layers.max_rep {
-            while wanted.next_if(|bound| *bound <= row).is_some() {
-                places.push((entry, values));
-            }
-            if wanted.peek().is_none() {
-                return places;
-            }
-            row += 1;
+    for (start, rep) in (0..).step_by(BLOCK).zip(rep.chunks(BLOCK)) {
+        if wanted.peek().is_none() {
+            return places;
         }
-        let is_visible = match &mut def {
-            Some(def) => def.next().is_some_and(|def| def <= max_visible),
-            None => true,
-        };
-        values += usize::from(is_visible);
+        let def = def.map(|def| def.get(start..).unwrap_or_default());
+        let def = def.map(|def| def.get(..rep.len()).unwrap_or(def));
+        let (starts, visible) = (
+            within(rep.len(), Some(rep), None, rows),
+            within(rep.len(), None, def, seen),
+        );
+        for ((start, starts), visible) in (start..).step_by(WORD).zip(starts).zip(visible) {
+            let mut left = starts;
+            while let Some(bound) = wanted.peek() {
+                // Rows from `row` on start at the bits that are left.
+                let skipped = bound.saturating_sub(row);
+                if skipped >= u64::from(left.count_ones()) {
+                    row = row.saturating_add(u64::from(left.count_ones()));
+                    break;
+                }
+                for _ in 0..skipped {
+                    left &= left.wrapping_sub(1);
+                }
+                row = row.saturating_add(skipped);
+                let bit = left.trailing_zeros();
+                let before = visible & (1_u64 << bit).wrapping_sub(1);
+                places.push((start + bit as usize, values + before.count_ones() as usize));
+                wanted.next();
+            }
+            values += visible.count_ones() as usize;
+        }
     }
     places.extend(wanted.map(|_| (levels.len, values)));
     places
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::version::FileVersion;
+
+    /// The same, entry by entry.
+    fn plain(levels: &Levels, layers: &Layers, first_row: u64, bounds: &[u64]) -> Vec<(usize, usize)> {
+        let rep: Vec<u16> = iter(levels.rep.as_deref().unwrap()).collect();
+        let def = levels
+            .def
+            .as_deref()
+            .map_or(vec![0; rep.len()], |def| iter(def).collect());
+        let values = |entry: usize| def[..entry].iter().filter(|def| **def <= layers.max_visible()).count();
+        let starts: Vec<usize> = (0..rep.len()).filter(|entry| rep[*entry] == layers.max_rep).collect();
+        let place = |bound: &u64| {
+            if *bound < first_row {
+                return (0, 0);
+            }
+            let entry = starts.get((bound - first_row) as usize).copied().unwrap_or(rep.len());
+            (entry, values(entry))
+        };
+        bounds.iter().map(place).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn test_rows_are_found_where_they_start(
+            entries in prop::collection::vec((0_u16..9, 0_u16..12), 0..2500),
+            has_def: bool,
+            first_row in 0_u64..5,
+            bounds in prop::collection::vec(0_u64..900, 0..6),
+        ) {
+            let at = PageId { path: "a.lance".into(), version: FileVersion::V2_1, column: 0, number: 0 };
+            let layers = Layers::new(&at, if has_def { &[3, 6] } else { &[1, 2] }).unwrap();
+            let stored = |level: fn(&(u16, u16)) -> u16| entries.iter().flat_map(|e| level(e).to_le_bytes()).collect::<Vec<u8>>();
+            let levels = Levels {
+                rep: Some(stored(|e| u16::from(e.0 == 0))),
+                def: has_def.then(|| stored(|e| if e.1 > 3 { 0 } else { e.1 })),
+                len: entries.len(),
+            };
+            let mut bounds = bounds;
+            bounds.sort_unstable();
+            prop_assert_eq!(row_bounds(&levels, &layers, first_row, &bounds), plain(&levels, &layers, first_row, &bounds));
+        }
+    }
 }

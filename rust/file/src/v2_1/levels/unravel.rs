@@ -3,14 +3,13 @@
 //! An entry starts something at a layer if its repetition level is large enough and no list around the layer is null or empty there.
 //! What starts is null if the definition level says so, or says that something around it within the same list is null.
 
-use std::array;
-
 use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
+use esker_codec::levels::{chosen, count, within, without, Bounds, Level, WORD};
 
-use super::decode::{count_of, count_of_both, iter, Levels};
+use super::decode::{iter, Levels};
 use super::layers::{Layer, LayerKind, Layers};
 use crate::error::{FileError, Result};
-use crate::v2_1::builder::{pack, ValidityBuilder};
+use crate::v2_1::builder::ValidityBuilder;
 use crate::v2_1::page::PageId;
 
 /// One layer of a column, over its pages.
@@ -50,18 +49,23 @@ pub(crate) fn builders(kinds: &[LayerKind], owned: usize) -> Vec<LayerBuilder> {
 /// Adds the levels of a page to the layers of its column. The levels were checked against the layers.
 pub(crate) fn unravel(at: &PageId, layers: &Layers, levels: &Levels, out: &mut [LayerBuilder]) -> Result<()> {
     let mut thinned: Option<Levels> = None;
+    let mut below: Option<Starts> = None;
     for (index, builder) in out.iter_mut().enumerate() {
         let Some(layer) = layers.layers.get(index) else { break };
         if builder.size > 1 {
             thinned = Some(thin(layer, builder.size, thinned.as_ref().unwrap_or(levels)));
+            below = None;
         }
         let levels = thinned.as_ref().unwrap_or(levels);
+        let starts = Starts::of(layer, levels);
         if builder.starts.is_some() {
-            let below = index.checked_sub(1).and_then(|below| layers.layers.get(below));
-            builder.append_lists(at, layer, below, levels)?;
+            let inside = index.checked_sub(1).and_then(|below| layers.layers.get(below));
+            let inside = below.or_else(|| Some(Starts::of(inside?, levels)));
+            builder.append_lists(at, layer, inside, levels, &starts)?;
         } else {
-            builder.append_items(layer, levels);
+            builder.append_items(layer, levels, &starts);
         }
+        below = Some(starts);
     }
     Ok(())
 }
@@ -93,94 +97,66 @@ fn pairs(levels: &Levels) -> impl Iterator<Item = (u16, u16)> + '_ {
     })
 }
 
-fn starts(layer: &Layer, rep: u16, def: u16) -> bool {
-    rep >= layer.starts && def <= layer.visible
+/// Which entries of a page start something at a layer.
+struct Starts {
+    /// A bit for each of them; none where every entry does.
+    words: Option<Vec<u64>>,
+    /// How many do.
+    count: usize,
 }
 
-/// How many entries start something at a layer.
-fn count_starts(layer: &Layer, levels: &Levels) -> usize {
-    match (&levels.rep, &levels.def) {
-        (_, None) if layer.starts == 0 => levels.len,
-        (_, Some(def)) if layer.starts == 0 => count_of(def, |def| def <= layer.visible),
-        (Some(rep), None) => count_of(rep, |rep| rep >= layer.starts),
-        (Some(rep), Some(def)) => count_of_both(rep, def, |rep, def| starts(layer, rep, def)),
-        (None, _) => 0,
-    }
-}
-
-/// The definition levels of the `count` entries that start something at a layer.
-fn starting(layer: &Layer, rep: &[u8], def: &[u8], count: usize) -> Vec<[u8; 2]> {
-    let (layer, mut next) = (*layer, 0_usize);
-    let mut found = vec![[0; 2]; count];
-    for (rep, def) in iter(rep).zip(iter(def)) {
-        // As in `place_starts`.
-        if let Some(place) = found.get_mut(next) {
-            *place = def.to_le_bytes();
+impl Starts {
+    fn of(layer: &Layer, levels: &Levels) -> Starts {
+        let rep = levels.rep().filter(|_| layer.starts > 0);
+        let has_all = layer.starts == 0 || rep.is_some();
+        match (rep, levels.def()) {
+            (None, None) if has_all => Starts {
+                words: None,
+                count: levels.len,
+            },
+            (rep, def) => {
+                // Lists without repetition levels start nowhere.
+                let entries = if has_all { levels.len } else { 0 };
+                let bounds = Bounds {
+                    least: layer.starts,
+                    most: layer.visible,
+                };
+                let words = within(entries, rep, def, bounds);
+                let count = count(&words);
+                Starts {
+                    words: (count < levels.len).then_some(words),
+                    count,
+                }
+            }
         }
-        next = next.wrapping_add(usize::from(starts(&layer, rep, def)));
     }
-    found
-}
 
-/// Entries whose levels are compared together.
-const WORD: usize = 64;
-
-/// Lists of fewer entries than that, on average, are placed entry by entry.
-const FEW_ENTRIES: usize = 3;
-
-/// Where each list starts among its items, and the definition level there. Returns the items after the last entry.
-fn place_starts(
-    entries: impl Iterator<Item = (u16, u16)>,
-    layer: Layer,
-    below: Layer,
-    items_before: i64,
-    places: &mut [i64],
-    seen: &mut [[u8; 2]],
-) -> i64 {
-    let (mut items, mut next) = (items_before, 0_usize);
-    for (rep, def) in entries {
-        // Written unconditionally and overwritten until it is right: cheaper than a mispredicted branch.
-        if let (Some(place), Some(level)) = (places.get_mut(next), seen.get_mut(next)) {
-            (*place, *level) = (items, def.to_le_bytes());
+    /// Those of the flags of entries that are of entries that start something, and how many they are.
+    fn flags(&self, flags: Vec<u64>) -> (Vec<u64>, usize) {
+        match &self.words {
+            Some(words) => chosen(&flags, words),
+            None => (flags, self.count),
         }
-        next = next.wrapping_add(usize::from(starts(&layer, rep, def)));
-        items = items.wrapping_add(i64::from(starts(&below, rep, def)));
     }
-    items
 }
 
-/// A bit for each of up to 64 entries, the first one lowest: whether it starts something at a layer.
-fn starts_of(layer: Layer, rep: &[[u8; 2]], def: &[[u8; 2]]) -> u64 {
-    let mut flags = [0_u8; WORD];
-    for ((flag, rep), def) in flags.iter_mut().zip(rep).zip(def) {
-        let (rep, def) = (u16::from_le_bytes(*rep), u16::from_le_bytes(*def));
-        *flag = u8::from(rep >= layer.starts) & u8::from(def <= layer.visible);
-    }
-    let (words, _) = flags.as_chunks::<8>();
-    u64::from_le_bytes(array::from_fn(|place| words.get(place).map_or(0, |flags| pack(*flags))))
+/// A bit for each entry whose definition level is `most` at most.
+fn below(entries: usize, def: &[Level], most: u16) -> Vec<u64> {
+    within(entries, None, Some(def), Bounds { least: 0, most })
 }
 
-/// The same as [`place_starts`] for lists of many entries: from start to start instead of entry by entry.
-fn place_far_starts(
-    rep: &[u8],
-    def: Option<&[u8]>,
-    layer: Layer,
-    below: Layer,
-    items_before: i64,
-    places: &mut [i64],
-    seen: &mut [[u8; 2]],
-) -> i64 {
-    const NONE: [[u8; 2]; WORD] = [[0; 2]; WORD];
-    let mut defs = def.map(|def| def.as_chunks::<2>().0.chunks(WORD));
-    let mut out = places.iter_mut().zip(seen);
+/// Where each list starts among its items. Returns the items after the last entry.
+fn place_starts(lists: &[u64], inside: Option<&[u64]>, entries: usize, items_before: i64, places: &mut [i64]) -> i64 {
+    let mut out = places.iter_mut();
     let mut items = items_before;
-    for rep in rep.as_chunks::<2>().0.chunks(WORD) {
-        let def = defs
-            .as_mut()
-            .map_or(Some(&NONE[..]), Iterator::next)
-            .unwrap_or_default();
-        let mut lists = starts_of(layer, rep, def);
-        let inside = starts_of(below, rep, def);
+    let mut others = inside.map(<[u64]>::iter);
+    let mut left = entries;
+    for lists in lists {
+        let (mut lists, inside) = (
+            *lists,
+            others.as_mut().map(|inside| inside.next().copied().unwrap_or(0)),
+        );
+        let inside = inside.unwrap_or(u64::MAX);
         while lists != 0 {
             let entry = lists.trailing_zeros();
             lists &= lists.wrapping_sub(1);
@@ -189,71 +165,74 @@ fn place_far_starts(
                 u64::MAX => entry,
                 some => (some & ((1_u64 << entry) - 1)).count_ones(),
             };
-            if let (Some((place, level)), Some(def)) = (out.next(), def.get(entry as usize)) {
-                (*place, *level) = (items.wrapping_add(i64::from(before)), *def);
+            if let Some(place) = out.next() {
+                *place = items.wrapping_add(i64::from(before));
             }
         }
-        items = items.wrapping_add(i64::from(inside.count_ones()));
+        let here = usize::try_from(inside.count_ones()).unwrap_or(WORD).min(left);
+        items = items.wrapping_add(i64::try_from(here).unwrap_or(0));
+        left = left.saturating_sub(WORD);
     }
     items
 }
 
 impl LayerBuilder {
-    fn append_validity(&mut self, layer: &Layer, levels: &Levels, is_valid: impl Fn(u16) -> bool) {
-        match (&levels.rep, &levels.def) {
-            (_, None) => self.validity.append_valid(count_starts(layer, levels)),
-            (None, Some(def)) => self.validity.append_levels(def.as_chunks::<2>().0, is_valid),
-            (Some(_), Some(def)) if layer.starts == 0 => {
-                let seen = iter(def).filter(|def| *def <= layer.visible);
-                self.validity.extend(seen.map(is_valid));
+    fn append_items(&mut self, layer: &Layer, levels: &Levels, starts: &Starts) {
+        match levels.def() {
+            Some(def) if layer.visible != layer.below => {
+                let flags = below(levels.len, def, layer.below);
+                self.append_flags(starts, flags);
             }
-            (Some(rep), Some(def)) => {
-                let seen = starting(layer, rep, def, count_starts(layer, levels));
-                self.validity.append_levels(&seen, is_valid);
-            }
-        }
-    }
-
-    fn append_items(&mut self, layer: &Layer, levels: &Levels) {
-        if layer.visible == layer.below {
             // No level tells of a null here.
-            self.validity.append_valid(count_starts(layer, levels));
-        } else {
-            self.append_validity(layer, levels, |def| def <= layer.below);
+            _ => self.validity.append_valid(starts.count),
         }
     }
 
-    fn append_lists(&mut self, at: &PageId, layer: &Layer, below: Option<&Layer>, levels: &Levels) -> Result<()> {
-        let Some(below) = below else {
+    fn append_flags(&mut self, starts: &Starts, flags: Vec<u64>) {
+        let (flags, count) = starts.flags(flags);
+        self.validity.append_words(&flags, count);
+    }
+
+    fn append_lists(
+        &mut self,
+        at: &PageId,
+        layer: &Layer,
+        inside: Option<Starts>,
+        levels: &Levels,
+        starts: &Starts,
+    ) -> Result<()> {
+        let Some(inside) = inside else {
             return Err(at.corrupt("expected something inside a list, found nothing"));
         };
-        let Some(rep) = &levels.rep else {
+        if levels.rep.is_none() {
             return match levels.len {
                 0 => Ok(()),
                 _ => Err(at.corrupt("expected repetition levels for lists, found none")),
             };
-        };
-        let count = count_starts(layer, levels);
+        }
         let offsets = self.starts.get_or_insert_with(Vec::new);
         let before = offsets.len();
-        offsets.resize(before.saturating_add(count), 0);
+        offsets.resize(before.saturating_add(starts.count), 0);
         let places = offsets.get_mut(before..).unwrap_or_default();
-        let (layer_of, below_of, items, mut seen) = (*layer, *below, self.items, vec![[0; 2]; count]);
-        self.items = if count < levels.len / FEW_ENTRIES {
-            place_far_starts(rep, levels.def.as_deref(), layer_of, below_of, items, places, &mut seen)
-        } else {
-            let rep = iter(rep);
-            match &levels.def {
-                None => place_starts(rep.map(|rep| (rep, 0)), layer_of, below_of, items, places, &mut seen),
-                Some(def) => place_starts(rep.zip(iter(def)), layer_of, below_of, items, places, &mut seen),
+        let every;
+        let lists = match &starts.words {
+            Some(words) => words,
+            None => {
+                every = within(levels.len, None, None, Bounds { least: 0, most: 0 });
+                &every
             }
         };
+        self.items = place_starts(lists, inside.words.as_deref(), levels.len, self.items, places);
         let top = layer.empty.or(layer.null).unwrap_or(layer.below);
-        if layer.null.is_none() && layer.visible == top {
-            self.validity.append_valid(count);
-        } else {
-            let null = layer.null.unwrap_or(u16::MAX);
-            self.validity.append_levels(&seen, |def| def != null && def <= top);
+        match levels.def() {
+            Some(def) if layer.null.is_some() || layer.visible != top => {
+                let mut flags = below(levels.len, def, top);
+                if let Some(null) = layer.null {
+                    without(def, null, &mut flags);
+                }
+                self.append_flags(starts, flags);
+            }
+            _ => self.validity.append_valid(starts.count),
         }
         Ok(())
     }
@@ -410,25 +389,59 @@ mod tests {
         assert_eq!(out[3].offsets.as_deref(), Some(&[0, 2, 3][..]));
     }
 
+    /// The same, entry by entry: validity, and offsets of lists.
+    fn plain(layers: &Layers, kinds: &[LayerKind], pages: &[Levels]) -> Vec<(Vec<bool>, Option<Vec<i64>>)> {
+        let starts = |layer: &Layer, rep: u16, def: u16| rep >= layer.starts && def <= layer.visible;
+        let one = |index: usize| {
+            let layer = layers.layers[index];
+            let (mut valid, mut offsets, mut items) = (Vec::new(), Vec::new(), 0_i64);
+            for (rep, def) in pages.iter().flat_map(pairs) {
+                if starts(&layer, rep, def) {
+                    offsets.push(items);
+                    let top = layer.empty.or(layer.null).unwrap_or(layer.below);
+                    valid.push(if layer.is_list {
+                        Some(def) != layer.null && def <= top
+                    } else {
+                        def <= layer.below
+                    });
+                }
+                items += i64::from(index > 0 && starts(&layers.layers[index - 1], rep, def));
+            }
+            offsets.push(items);
+            (valid, (kinds[index] == LayerKind::List).then_some(offsets))
+        };
+        (0..kinds.len()).map(one).collect()
+    }
+
     proptest! {
         #[test]
-        fn test_starts_are_the_same_from_start_to_start_and_entry_by_entry(
-            entries in prop::collection::vec((0_u16..3, 0_u16..5), 0..400),
-            has_def: bool,
-            layer in (0_u16..3, 0_u16..5),
-            below in (0_u16..3, 0_u16..5),
+        fn test_words_say_what_entries_say_one_by_one(
+            codes in prop::sample::select(vec![
+                vec![1, 2], vec![3, 2], vec![1, 6], vec![3, 6], vec![3, 4], vec![1, 5], vec![1, 6, 6], vec![3, 6, 3, 6], vec![1, 2, 1, 2], vec![3],
+                vec![3, 3], vec![3, 2, 3], vec![1, 1, 6],
+            ]),
+            entries in prop::collection::vec((any::<u16>(), any::<u16>()), 0..400),
+            few: bool,
+            cut: usize,
         ) {
-            let of = |(starts, visible): (u16, u16)| Layer { is_list: true, below: 0, null: None, empty: None, visible, starts };
-            let (layer, below) = (of(layer), of(below));
-            let stored = |level: fn(&(u16, u16)) -> u16| entries.iter().flat_map(|e| level(e).to_le_bytes()).collect::<Vec<u8>>();
-            let (rep, def) = (stored(|e| e.0), has_def.then(|| stored(|e| e.1)));
-            let pairs: Vec<(u16, u16)> = entries.iter().map(|(rep, def)| (*rep, if has_def { *def } else { 0 })).collect();
-            let count = pairs.iter().filter(|(rep, def)| starts(&layer, *rep, *def)).count();
-            let (mut places, mut seen) = (vec![0; count], vec![[0; 2]; count]);
-            let items = place_starts(pairs.iter().copied(), layer, below, 7, &mut places, &mut seen);
-            let (mut far, mut far_seen) = (vec![0; count], vec![[0; 2]; count]);
-            let far_items = place_far_starts(&rep, def.as_deref(), layer, below, 7, &mut far, &mut far_seen);
-            prop_assert_eq!((far_items, far, far_seen), (items, places, seen));
+            let layers = Layers::new(&at(), &codes).unwrap();
+            let kinds: Vec<LayerKind> = layers.layers.iter().map(|layer| if layer.is_list { LayerKind::List } else { LayerKind::Item }).collect();
+            // Of random levels most are within something; a few null lists among many items are the usual case.
+            let fit = |(rep, def): &(u16, u16)| match few {
+                true => (if rep % 7 == 0 { layers.max_rep } else { 0 }, if def % 29 == 0 { layers.max_def } else { 0 }),
+                false => (rep % (layers.max_rep + 1), def % (layers.max_def + 1)),
+            };
+            let entries: Vec<(u16, u16)> = entries.iter().map(fit).collect();
+            let page = |entries: &[(u16, u16)]| {
+                let (rep, def): (Vec<u16>, Vec<u16>) = entries.iter().copied().unzip();
+                let made = levels((layers.max_rep > 0).then_some(&rep[..]), (layers.max_def > 0).then_some(&def[..]));
+                Levels { len: entries.len(), ..made }
+            };
+            let (first, second) = entries.split_at(cut % (entries.len() + 1));
+            let pages = [page(first), page(second)];
+            let found = finished(&layers, &kinds, &pages);
+            let found: Vec<_> = found.iter().map(|layer| (valid(layer), layer.offsets.clone())).collect();
+            prop_assert_eq!(found, plain(&layers, &kinds, &pages));
         }
     }
 
