@@ -487,7 +487,8 @@ impl PagedWriter {
             {
                 self.write_next().await?;
             }
-            let page = Encoded::Soon(tokio::task::spawn_blocking(move || page.encode()));
+            // On the threads that run tasks, of which there are few: each keeps memory for what it encodes.
+            let page = Encoded::Soon(tokio::task::spawn(async move { page.encode() }));
             self.encoding.push_back(Encoding { page, bytes });
         }
         // Blob payloads are written between pages: their position must not depend on how long a page takes to encode.

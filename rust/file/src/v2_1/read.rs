@@ -143,7 +143,7 @@ impl LeafFile {
         }
         let tasks = jobs.map(|(leaf, pages)| {
             let (leaf, path) = (leaf.clone(), self.path.clone());
-            tokio::task::spawn_blocking(move || LeafColumn::decode(&leaf, &path, &pages))
+            tokio::task::spawn(async move { LeafColumn::decode(&leaf, &path, &pages) })
         });
         let columns = try_join_all(tasks).await;
         let columns = columns.map_err(|e| FileError::invalid(format!("a decoding task failed: {e}")))?;

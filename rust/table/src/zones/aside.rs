@@ -34,7 +34,7 @@ impl ZonesAside {
             Place::Here(zones)
         } else {
             let batch = batch.clone();
-            Place::Aside(tokio::task::spawn_blocking(move || {
+            Place::Aside(tokio::task::spawn(async move {
                 zones.see(&batch);
                 zones
             }))
