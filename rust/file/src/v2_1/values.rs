@@ -121,27 +121,30 @@ impl FixedWidth {
 
     /// The same values, with one in the place of each null that costs the least: the one before it in the same block of 1,024, or else
     /// the next one, or zero. `levels` has 0 for those that are there.
-    pub(crate) fn filled(&self, levels: &[u16]) -> FixedWidth {
-        let bytes = self.contiguous();
-        let bytes = match self.bits {
-            8 => fill::<1>(bytes.as_slice(), levels),
-            16 => fill::<2>(bytes.as_slice(), levels),
-            32 => fill::<4>(bytes.as_slice(), levels),
-            64 => fill::<8>(bytes.as_slice(), levels),
-            128 => fill::<16>(bytes.as_slice(), levels),
-            256 => fill::<32>(bytes.as_slice(), levels),
-            _ => return self.clone(),
+    pub(crate) fn filled(self, levels: &[u16]) -> FixedWidth {
+        let fill = match self.bits {
+            8 => fill::<1>,
+            16 => fill::<2>,
+            32 => fill::<4>,
+            64 => fill::<8>,
+            128 => fill::<16>,
+            256 => fill::<32>,
+            _ => return self,
         };
+        let mut bytes = MutableBuffer::with_capacity(self.pieces.iter().map(|piece| piece.len()).sum());
+        for piece in self.pieces {
+            bytes.extend_from_slice(piece.as_slice());
+        }
+        fill(bytes.as_slice_mut(), levels);
         FixedWidth {
             bits: self.bits,
             len: self.len,
-            pieces: vec![Buffer::from_vec(bytes)],
+            pieces: vec![bytes.into()],
         }
     }
 }
 
-fn fill<const WIDTH: usize>(bytes: &[u8], levels: &[u16]) -> Vec<u8> {
-    let mut bytes = bytes.to_vec();
+fn fill<const WIDTH: usize>(bytes: &mut [u8], levels: &[u16]) {
     let (words, _) = bytes.as_chunks_mut::<WIDTH>();
     for (block, levels) in words.chunks_mut(BLOCK).zip(levels.chunks(BLOCK)) {
         // The first that is there stands for those before it.
@@ -154,7 +157,6 @@ fn fill<const WIDTH: usize>(bytes: &[u8], levels: &[u16]) -> Vec<u8> {
             *word = last;
         }
     }
-    bytes
 }
 
 impl VariableWidth {
@@ -329,19 +331,24 @@ fn variable<T: ByteArrayType>(name: &str, arrays: Vec<ArrayRef>) -> Result<Varia
     let at = |offset: Option<&T::Offset>| offset.map_or(0, |offset| offset.as_usize());
     let spanned = |ends: &[T::Offset]| (at(ends.first()), at(ends.last()));
     let len: usize = arrays.iter().map(|array| array.len()).sum();
-    let mut offsets = Vec::with_capacity(len + 1);
+    let mut offsets: Vec<usize> = Vec::with_capacity(len + 1);
     offsets.push(0);
-    let is_one = arrays.len() == 1;
+    let shared = side_by_side::<T>(&arrays);
     let total = arrays
         .iter()
         .map(|array| spanned(array.as_bytes::<T>().value_offsets()));
-    let total = total.map(|(first, last)| last.saturating_sub(first)).sum();
-    let mut bytes = MutableBuffer::new(if is_one { 0 } else { total });
-    let mut shared = None;
+    let total: usize = total.map(|(first, last)| last.saturating_sub(first)).sum();
+    let mut bytes = MutableBuffer::new(if shared.is_some() { 0 } else { total });
     for array in arrays {
         let array = array.as_bytes::<T>();
         let ends = array.value_offsets();
         let (first, last) = spanned(ends);
+        if shared.is_some() {
+            let base = offsets.last().copied().unwrap_or(0);
+            let rise = |end: &T::Offset| base.wrapping_add(end.as_usize().wrapping_sub(first));
+            offsets.extend(ends.iter().skip(1).map(rise));
+            continue;
+        }
         if hides_bytes(array) {
             // The bytes below nulls are dropped.
             for value in array {
@@ -353,11 +360,7 @@ fn variable<T: ByteArrayType>(name: &str, arrays: Vec<ArrayRef>) -> Result<Varia
         let base = bytes.len();
         offsets.extend(ends.iter().skip(1).map(|end| base + (end.as_usize() - first)));
         let values = array.values().slice_with_length(first, last - first);
-        if is_one {
-            shared = Some(values);
-        } else {
-            bytes.extend_from_slice(values.as_slice());
-        }
+        bytes.extend_from_slice(values.as_slice());
     }
     let bytes = shared.unwrap_or_else(|| bytes.into());
     if !offsets.is_sorted() || offsets.last().is_some_and(|last| *last > bytes.len()) {
@@ -371,6 +374,28 @@ fn variable<T: ByteArrayType>(name: &str, arrays: Vec<ArrayRef>) -> Result<Varia
         offsets,
         bytes,
     })
+}
+
+/// The bytes of all values, where they lie side by side in one piece of memory, as those of a table do that was cut into batches; `None` where
+/// they do not, or where bytes lie below nulls.
+fn side_by_side<T: ByteArrayType>(arrays: &[ArrayRef]) -> Option<Buffer> {
+    let (mut start, mut end) = (None, 0);
+    let whole = arrays.last()?.as_bytes::<T>().values();
+    for array in arrays {
+        let array = array.as_bytes::<T>();
+        let (first, last) = match array.value_offsets() {
+            [only] => (only.as_usize(), only.as_usize()),
+            [first, .., last] => (first.as_usize(), last.as_usize()),
+            [] => return None,
+        };
+        if hides_bytes(array) || array.values().as_ptr() != whole.as_ptr() || start.is_some_and(|_| first != end) {
+            return None;
+        }
+        start.get_or_insert(first);
+        end = last;
+    }
+    let start = start?;
+    (start <= end && end <= whole.len()).then(|| whole.slice_with_length(start, end - start))
 }
 
 fn fixed_size_lists(name: &str, arrays: &[ArrayRef], data_type: &DataType, len: usize) -> Result<FixedSizeLists> {
@@ -413,4 +438,74 @@ fn validity(arrays: &[ArrayRef], len: usize) -> Option<BooleanBuffer> {
         }
     }
     Some(bits.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::StringArray;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn taken(arrays: Vec<ArrayRef>) -> (Vec<Vec<u8>>, Buffer) {
+        let values = variable::<Utf8Type>("s", arrays).unwrap();
+        (values.iter().map(<[u8]>::to_vec).collect(), values.bytes)
+    }
+
+    proptest! {
+        #[test]
+        fn test_values_of_a_table_that_was_cut_are_those_of_its_pieces(
+            texts in prop::collection::vec(prop::option::weighted(0.9, "[a-z]{0,9}"), 0..60),
+            cuts in prop::collection::vec(0_usize..60, 0..5),
+            skips: bool,
+        ) {
+            let whole = StringArray::from(texts.clone());
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(texts.len())).collect();
+            cuts.sort_unstable();
+            let mut pieces: Vec<ArrayRef> = Vec::new();
+            let mut wanted: Vec<Vec<u8>> = Vec::new();
+            for (number, pair) in cuts.windows(2).enumerate() {
+                if let ([from, to], false) = (pair, skips && number == 1) {
+                    pieces.push(Arc::new(whole.slice(*from, to - from)));
+                    wanted.extend(texts[*from..*to].iter().map(|text| text.clone().unwrap_or_default().into_bytes()));
+                }
+            }
+            let copied: Vec<ArrayRef> = pieces.iter().map(|piece| {
+                let texts: Vec<Option<String>> = piece.as_string::<i32>().iter().map(|text| text.map(str::to_owned)).collect();
+                Arc::new(StringArray::from(texts)) as ArrayRef
+            }).collect();
+            prop_assert_eq!(&taken(copied).0, &wanted);
+            let (found, bytes) = taken(pieces);
+            prop_assert_eq!(&found, &wanted);
+            // Where nothing is left out between them nothing is copied.
+            if !skips && !bytes.is_empty() {
+                let memory = whole.values().as_ptr() as usize..whole.values().as_ptr() as usize + whole.values().len();
+                prop_assert!(memory.contains(&(bytes.as_ptr() as usize)));
+            }
+        }
+
+        #[test]
+        fn test_nulls_are_filled_with_what_stands_before_them(
+            values in prop::collection::vec(prop::option::of(any::<u32>()), 0..3000),
+            cut: usize,
+        ) {
+            let stored: Vec<u8> = values.iter().flat_map(|value| value.unwrap_or(0).to_le_bytes()).collect();
+            let (first, second) = stored.split_at(cut % (values.len() + 1) * 4);
+            let pieces = vec![Buffer::from(first), Buffer::from(second)];
+            let levels: Vec<u16> = values.iter().map(|value| u16::from(value.is_none())).collect();
+            let filled = FixedWidth { bits: 32, len: values.len(), pieces }.filled(&levels).contiguous();
+            let found: Vec<u32> = filled.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+            let mut wanted = Vec::new();
+            for block in values.chunks(BLOCK) {
+                let mut last = block.iter().flatten().next().copied().unwrap_or(0);
+                wanted.extend(block.iter().map(|value| {
+                    last = value.unwrap_or(last);
+                    last
+                }));
+            }
+            prop_assert_eq!(found, wanted);
+        }
+    }
 }
