@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from pyspark.sql import types as T
 
 from esker.delta import DeltaTable, write_deltalake
-from esker.exceptions import CommitConflictError, InvalidArgumentError
+from esker.exceptions import CommitConflictError, EskerError, InvalidArgumentError
 from tests.simulation.delta_verbs import compact
 from tests.spark.jobs import planned, staged
 from tests.test_delta_overwrite_races import (
@@ -31,6 +32,7 @@ from tests.test_delta_overwrite_races import (
     told_by_feed,
     write,
 )
+from tests.test_delta_verb_doubt import Interrupts, Race
 
 SCHEMA = T.StructType([T.StructField("id", T.LongType()), T.StructField("n", T.LongType())])
 BATCH = pa.record_batch([pa.array(column, pa.int64()) for column in zip(*NEW, strict=True)], names=["id", "n"])
@@ -176,3 +178,44 @@ def test_partitions_are_replaced_on_top_of_what_others_did(other: str, layout: s
             else:
                 found.append(key)
         assert sorted(found) == want
+
+
+@pytest.mark.parametrize("layout", ["feed", "vectors"])
+def test_ctrl_c_may_come_at_any_operation_of_a_commit_that_loses_a_race(layout: str, tmp_path: Path) -> None:
+    """The rows are those of before or of after, on top of what the other writer did; what was told as done is there."""
+    template = tmp_path / "template"
+    template.mkdir()
+    prepare(template, layout)
+    others = OTHERS["update"][1](START)
+    count, number = 1, 0
+    while number <= count:
+        for is_after in (False, True) if number else (False,):
+            path = tmp_path / f"{number}-{is_after}"
+            shutil.copytree(template, path)
+            writer, messages = staged_overwrite(path)
+            told: BaseException | None = None
+            with pytest.MonkeyPatch.context() as patch:
+                race = Race(patch, lambda path=path: OTHERS["update"][0](path))  # type: ignore[misc]
+                found = Interrupts(patch, number, after=is_after)
+                try:
+                    writer.commit(messages)
+                except (KeyboardInterrupt, EskerError) as error:
+                    told = error
+            if told is not None:
+                # Spark asks for it in any case: it must not take away what may be committed.
+                writer.abort(messages)
+            if number == 0:
+                assert told is None
+                count = found.count
+                assert count > 12
+            rows = state(path)
+            where = f"operation {number} of {count}, after: {is_after}"
+            if race.raced and rows != sorted(START):
+                assert rows in (sorted(others), replaced(others)), where
+            else:
+                assert rows in (sorted(START), replaced(START)), where
+            if told is None:
+                assert rows in (replaced(START), replaced(others)), where
+            assert named(path) <= files(path), where
+            shutil.rmtree(path)
+        number += 1
