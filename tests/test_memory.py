@@ -94,3 +94,50 @@ def test_freed_memory_is_kept_or_given_back_as_the_user_says(delay: int | None, 
         assert left > held // 2
     else:
         assert left < held // 4
+
+
+STREAM = """
+import sys, psutil, threading, esker
+dataset = esker.dataset(sys.argv[1])
+dataset.to_table(limit=10)
+process, peak, done = psutil.Process(), 0, threading.Event()
+before = process.memory_info().rss
+def watch():
+    global peak
+    while not done.wait(0.002):
+        peak = max(peak, process.memory_info().rss)
+thread = threading.Thread(target=watch); thread.start()
+rows = nbytes = 0
+for batch in dataset.to_batches():
+    rows, nbytes = rows + batch.num_rows, nbytes + batch.nbytes
+    peak = max(peak, process.memory_info().rss)
+done.set(); thread.join()
+print(rows, nbytes, peak - before)
+"""
+
+
+def _repeated(kind: str) -> pa.Table:
+    """Rows that take hundreds of times as many bytes in memory as in a file."""
+    if kind == "texts":
+        words = pa.array([f"text {number} " * 250 for number in range(5)])
+        return pa.table({"t": words.take(pa.array(np.arange(300_000) % 5)).cast(pa.large_string())})
+    if kind == "lists":
+        lists = pa.array([[number] * 400 for number in range(5)], pa.list_(pa.int64()))
+        return pa.table({"l": lists.take(pa.array(np.arange(200_000) % 5))})
+    zeros = pa.array(np.zeros(1_000_000, np.int64))
+    return pa.table({f"c{number}": zeros for number in range(60)})
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("kind", ["texts", "lists", "numbers"])
+def test_a_stream_of_what_files_hold_in_few_bytes_takes_little_memory(kind: str, version: str, uri: str) -> None:
+    table = _repeated(kind)
+    esker.write_dataset(table, uri, data_storage_version=version)
+    environment = {**os.environ, "MIMALLOC_PURGE_DELAY": "0"}
+    command = [sys.executable, "-c", STREAM, uri]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    rows, nbytes, growth = map(int, done.stdout.split())
+    assert rows == table.num_rows
+    assert nbytes > 450 << 20
+    assert growth < 160 << 20, f"{growth >> 20} MiB of {nbytes >> 20}"

@@ -98,7 +98,8 @@ class Case:
             self.model = pa.concat_tables([self.model.filter(pa.array([not it for it in hit], pa.bool_())), moved])
             self.next_id += 1000
         elif kind == "new column" and self.version != "0.1" and "n" not in self.model.column_names:
-            self.ours.add_columns({"n": "id * 2"})
+            # It may be null: an append that lacks a column which may not is refused.
+            self.ours.add_columns({"n": "nullif(id * 2, -1)"})
             values = pa.array([number * 2 for number in self.model["id"].to_pylist()], pa.int64())
             self.model = self.model.append_column(pa.field("n", pa.int64()), values)
 

@@ -3,8 +3,12 @@
 //! A chunk ends where the pages' own units end: pages are packed in blocks of 1,024 values and cut into mini-blocks of up to 4,096. A block
 //! that lies in two chunks is unpacked twice, which costs most in wide tables, where a chunk has few rows.
 
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::Arc;
 
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{DataType, Schema};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::chunk::ChunkSource;
@@ -39,6 +43,13 @@ const NEAR_BYTES: u64 = 96 * 1024 * 1024;
 
 /// Bytes of a permit to read ahead.
 const PERMIT_BYTES: u64 = 64 * 1024;
+
+/// The most bytes that the columns of a chunk are to take in memory, unless a single batch takes more; behind a network, and elsewhere.
+const FAR_DECODED_BYTES: u64 = 64 * 1024 * 1024;
+const NEAR_DECODED_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The most rows of the first chunks, where nobody knows how long values are that the files hold in few bytes.
+const UNKNOWN_ROWS: u64 = 8 * 1024;
 
 /// The part of a chunk that the first one has where few rows may be enough.
 const FIRST_PART: u64 = 8;
@@ -114,6 +125,71 @@ impl Ramp {
     }
 }
 
+/// How many bytes a row takes in memory, which may be many times those that it takes in the files: chunks are cut by what others took.
+#[derive(Debug, Clone)]
+pub(super) struct Decoded {
+    /// The most of a row on average in a chunk so far, or what its columns take at least.
+    bytes_per_row: Arc<AtomicU64>,
+    /// Whether a chunk was seen, or the types tell.
+    is_known: Arc<AtomicBool>,
+}
+
+impl Decoded {
+    /// Of rows with such columns.
+    pub(super) fn of(schema: &Schema) -> Decoded {
+        let widths: Vec<Option<u64>> = schema.fields().iter().map(|field| width(field.data_type())).collect();
+        Decoded {
+            bytes_per_row: Arc::new(AtomicU64::new(widths.iter().flatten().sum())),
+            is_known: Arc::new(AtomicBool::new(widths.iter().all(Option::is_some))),
+        }
+    }
+
+    /// Takes in a chunk that was read.
+    pub(super) fn see(&self, rows: u64, batches: &[RecordBatch]) {
+        if rows == 0 {
+            return;
+        }
+        let columns = batches.iter().flat_map(|batch| batch.columns());
+        // Types whose memory Arrow cannot tell count nothing.
+        let bytes: usize = columns
+            .map(|column| column.to_data().get_slice_memory_size().unwrap_or(0))
+            .sum();
+        self.bytes_per_row.fetch_max((bytes as u64).div_ceil(rows), Relaxed);
+        self.is_known.store(true, Relaxed);
+    }
+
+    /// Bytes of a row in memory, as far as that is known.
+    pub(super) fn bytes_per_row(&self) -> u64 {
+        self.bytes_per_row.load(Relaxed)
+    }
+
+    /// The rows of the next chunk, of `size.rows` at most: a multiple of its unit or of `batch_size`, one of them at least.
+    pub(super) fn bounded(&self, rows: u64, size: ChunkSize, batch_size: Option<usize>, is_far: bool) -> u64 {
+        let most = if is_far { FAR_DECODED_BYTES } else { NEAR_DECODED_BYTES } / self.bytes_per_row().max(1);
+        let most = match self.is_known.load(Relaxed) {
+            true => most,
+            false => most.min(UNKNOWN_ROWS),
+        };
+        if rows <= most {
+            return rows;
+        }
+        let step = batch_size.map_or(size.unit, |size| size.max(1) as u64);
+        (most / step).max(1).saturating_mul(step).min(rows)
+    }
+}
+
+/// Bytes of a value, if all of the type take as many.
+fn width(data_type: &DataType) -> Option<u64> {
+    match data_type {
+        DataType::Null => Some(0),
+        DataType::Boolean => Some(1),
+        DataType::FixedSizeBinary(size) => u64::try_from(*size).ok(),
+        DataType::FixedSizeList(item, size) => width(item.data_type())?.checked_mul(u64::try_from(*size).ok()?),
+        DataType::Struct(fields) => fields.iter().map(|field| width(field.data_type())).sum(),
+        other => other.primitive_width().map(|width| width as u64),
+    }
+}
+
 pub(super) fn threads() -> u64 {
     esker_store::cores() as u64
 }
@@ -184,6 +260,45 @@ fn permits(bytes: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn test_chunks_are_bounded_by_what_they_take_in_memory() {
+        let field = |kind| arrow_schema::Field::new("c", kind, true);
+        let of = |kinds: &[DataType]| Decoded::of(&Schema::new(kinds.iter().cloned().map(field).collect::<Vec<_>>()));
+        let size = ChunkSize {
+            rows: 1 << 20,
+            unit: 4096,
+            bytes_per_row: 1,
+        };
+        let numbers = of(&vec![DataType::Int64; 64]);
+        assert_eq!(numbers.bytes_per_row(), 512);
+        assert_eq!(numbers.bounded(size.rows, size, None, false), 32 * 1024);
+        assert_eq!(numbers.bounded(size.rows, size, None, true), 128 * 1024);
+        assert_eq!(numbers.bounded(1000, size, None, false), 1000);
+        assert_eq!(numbers.bounded(size.rows, size, Some(10_000), false), 30_000);
+        assert_eq!(numbers.bounded(size.rows, size, Some(50_000), false), 50_000);
+        // Wide rows that are blocks all the same: one unit at least.
+        assert_eq!(
+            of(&vec![DataType::Int64; 4000]).bounded(size.rows, size, None, false),
+            4096
+        );
+        let text = of(&[DataType::Utf8, DataType::Int32]);
+        assert_eq!(text.bounded(size.rows, size, None, false), UNKNOWN_ROWS);
+        let long = "x".repeat(1 << 12);
+        let seen = RecordBatch::try_from_iter([(
+            "c",
+            Arc::new(arrow_array::StringArray::from(vec![long.as_str(); 64])) as arrow_array::ArrayRef,
+        )]);
+        let seen = seen.unwrap();
+        text.see(64, &[seen.slice(0, 32), seen.slice(32, 32)]);
+        assert_eq!(
+            text.bounded(size.rows, ChunkSize { unit: 1, ..size }, None, false),
+            NEAR_DECODED_BYTES / text.bytes_per_row()
+        );
+        assert!((4096..4112).contains(&text.bytes_per_row()), "{}", text.bytes_per_row());
+        text.see(0, &[]);
+        assert_eq!(of(&[DataType::Utf8]).bounded(100, size, None, false), 100);
+    }
 
     #[test]
     fn test_chunks_are_made_of_the_pages_units_while_they_stay_small() {

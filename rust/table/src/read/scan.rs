@@ -13,7 +13,7 @@ use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 
 use super::blobs::blob_bytes_per_row;
 use super::chunk::{count_chunk, read_chunk, ChunkPlan, ChunkSource, Output};
-use super::chunking::{chunk_size, readahead, threads, Ahead, Ramp};
+use super::chunking::{chunk_size, readahead, threads, Ahead, Decoded, Ramp};
 use super::files::TableFiles;
 use super::fragment_reader::FragmentReader;
 use super::order::{ordered, Cut, OrderKey};
@@ -88,6 +88,7 @@ struct Planned {
     include_deleted_rows: bool,
     ignore_statistics: bool,
     groups: Arc<GroupCounts>,
+    decoded: Decoded,
 }
 
 struct Chunk {
@@ -206,6 +207,9 @@ fn plan(manifest: &Manifest, request: &ScanRequest, is_far: bool) -> Result<Plan
     let metadata = other_columns.schema().metadata().clone();
     let out_schema = Arc::new(ArrowSchema::new_with_metadata(fields.collect::<Vec<_>>(), metadata));
 
+    // Of columns that the filter alone reads nothing is seen afterwards: what is known of them are their widths.
+    let every = tested_schema.fields().iter().chain(other_columns.schema().fields());
+    let decoded = Decoded::of(&ArrowSchema::new(every.cloned().collect::<Vec<_>>()));
     let in_use = outputs.iter().filter_map(|output| match output {
         Output::System(column) => Some(*column),
         _ => None,
@@ -231,6 +235,7 @@ fn plan(manifest: &Manifest, request: &ScanRequest, is_far: bool) -> Result<Plan
         include_deleted_rows: request.include_deleted_rows,
         ignore_statistics: request.ignore_statistics,
         groups: Arc::default(),
+        decoded,
     })
 }
 
@@ -339,7 +344,8 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                     Some(filter) => rule_out(filter, groups, rows, &planned.groups),
                     None => rows,
                 };
-                let size = chunk_size(&source, reader.physical_rows(), batch_size, files.store().is_far());
+                let is_far = files.store().is_far();
+                let size = chunk_size(&source, reader.physical_rows(), batch_size, is_far);
                 let rest = planned.fragments.len().saturating_sub(next) as u64;
                 if (count(&rows) / size.rows).saturating_add(rest) >= threads().saturating_mul(2) {
                     source.decoding = Decoding::Here;
@@ -354,10 +360,18 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                     sizes.push(rows);
                 }
                 let mut sizes = sizes.into_iter();
-                let chunks = groups_by(rows, size.unit, move || sizes.next().unwrap_or(size.rows)).map(move |rows| {
+                let (decoded, known) = (planned.decoded.clone(), planned.decoded.clone());
+                let next_size = move || {
+                    let rows = sizes.next().unwrap_or(size.rows);
+                    known.bounded(rows, size, batch_size, is_far)
+                };
+                let chunks = groups_by(rows, size.unit, next_size).map(move |rows| {
+                    // Behind a network the requests count, of which as many are to be under way as there can be.
+                    let in_memory = if is_far { 0 } else { decoded.bytes_per_row() };
+                    let bytes_per_row = size.bytes_per_row.max(in_memory);
                     Ok(Chunk {
                         source: source.clone(),
-                        bytes: count(&rows).saturating_mul(size.bytes_per_row),
+                        bytes: count(&rows).saturating_mul(bytes_per_row),
                         rows,
                     })
                 });
@@ -398,13 +412,16 @@ fn scan_as_stored(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanReq
     let schema = planned.plan.schema.clone();
     let plan = planned.plan.clone();
     let groups = planned.groups.clone();
+    let decoded = planned.decoded.clone();
     let (readahead, ahead) = (readahead(is_far), Ahead::new(is_far, few_may_do(request)));
     let tasks = chunks(files, planned, request).and_then(move |chunk| {
-        let (plan, ahead) = (plan.clone(), ahead.clone());
+        let (plan, ahead, decoded) = (plan.clone(), ahead.clone(), decoded.clone());
         async move {
             let permit = ahead.admit(chunk.bytes).await;
             Ok(joined(tokio::spawn(async move {
+                let rows = count(&chunk.rows);
                 let batches = read_chunk(&plan, &chunk.source, chunk.rows).await?;
+                decoded.see(rows, &batches);
                 Ok((batches, permit))
             })))
         }
@@ -521,12 +538,16 @@ pub async fn count_rows(files: Arc<TableFiles>, manifest: &Manifest, request: &S
         ..request.clone()
     };
     let planned = Arc::new(plan(manifest, &request, files.store().is_far())?);
-    let plan = planned.plan.clone();
+    let (plan, decoded) = (planned.plan.clone(), planned.decoded.clone());
     let readahead = readahead(files.store().is_far());
     let tasks = chunks(files, planned, &request).map_ok(move |chunk| {
-        let plan = plan.clone();
+        let (plan, decoded) = (plan.clone(), decoded.clone());
         joined(tokio::spawn(async move {
-            count_chunk(&plan, &chunk.source, chunk.rows).await
+            let rows = count(&chunk.rows);
+            let kept = count_chunk(&plan, &chunk.source, chunk.rows).await?;
+            // Nothing is handed out.
+            decoded.see(rows, &[]);
+            Ok(kept)
         }))
     });
     tasks
