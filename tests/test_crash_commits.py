@@ -126,10 +126,12 @@ KINDS: dict[str, Callable[[str, str], object]] = {
 }
 
 
-def _prepare(uri: str) -> None:
-    esker.write_dataset(_ids(0, 30), uri, max_rows_per_file=10, durable=False, enable_v2_manifest_paths=False)
+def _prepare(uri: str, *, names: str = "V1") -> None:
+    v2 = names == "V2"
+    esker.write_dataset(_ids(0, 30), uri, max_rows_per_file=10, durable=False, enable_v2_manifest_paths=v2)
     esker.write_dataset(_ids(30, 5), uri, mode="append", durable=False)
-    shutil.copy(Path(uri, "_versions", "2.manifest"), Path(uri, LATEST_COPY))
+    if not v2:
+        shutil.copy(Path(uri, "_versions", "2.manifest"), Path(uri, LATEST_COPY))
 
 
 def _state(uri: str) -> tuple[Any, ...]:
@@ -214,7 +216,7 @@ def test_a_clone_is_there_or_not(is_shallow: bool, faulty: Faulty, tmp_path: Pat
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_detached_commit_leaves_the_history_alone(fault: str, faulty: Faulty, tmp_path: Path) -> None:
     seed = str(tmp_path / "seed")
-    _prepare(seed)
+    _prepare(seed, names="V2")
     append = _commit(lambda uri: LanceOperation.Append(write_fragments(_ids(50, 5), uri)), detached=True)
     sound = str(tmp_path / "sound")
     shutil.copytree(seed, sound)

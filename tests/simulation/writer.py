@@ -309,7 +309,10 @@ class Writer(Actor):
         name = self.random.choice(names)
         return partial(model.without_column, name), lambda: esker.dataset(self.uri).drop_columns([name])
 
-    def _detached(self, change: Change) -> Attempt:
+    def _detached(self, change: Change) -> Attempt | None:
+        if getattr(self.simulation, "legacy_copy", False):
+            # Names of V1 have no place for it.
+            return None
         rows, dataset = self._keys(2), esker.dataset(self.uri)
         before = self._read(dataset)
         fragments = write_fragments(table(rows), self.uri)
