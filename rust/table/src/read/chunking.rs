@@ -51,6 +51,10 @@ const NEAR_DECODED_BYTES: u64 = 16 * 1024 * 1024;
 /// The most rows of the first chunks, where nobody knows how long values are that the files hold in few bytes.
 const UNKNOWN_ROWS: u64 = 8 * 1024;
 
+/// The same in small fragments, which would be read in several requests for nothing, and behind a network, where each takes long.
+const SMALL_UNKNOWN_ROWS: u64 = 64 * 1024;
+const FAR_UNKNOWN_ROWS: u64 = 256 * 1024;
+
 /// The part of a chunk that the first one has where few rows may be enough.
 const FIRST_PART: u64 = 8;
 
@@ -61,6 +65,8 @@ pub(super) struct ChunkSize {
     /// A chunk ends at a multiple of it.
     pub(super) unit: u64,
     pub(super) bytes_per_row: u64,
+    /// The rows of the fragment.
+    pub(super) of_rows: u64,
 }
 
 pub(super) fn chunk_size(
@@ -92,11 +98,13 @@ fn size_of(bytes: u64, physical_rows: u64, batch_size: Option<usize>, threads: u
             rows: rows.div_ceil(size).saturating_mul(size),
             unit: 1,
             bytes_per_row: bytes,
+            of_rows: physical_rows,
         },
         None => ChunkSize {
             rows,
             unit,
             bytes_per_row: bytes,
+            of_rows: physical_rows,
         },
     }
 }
@@ -168,6 +176,8 @@ impl Decoded {
         let most = if is_far { FAR_DECODED_BYTES } else { NEAR_DECODED_BYTES } / self.bytes_per_row().max(1);
         let most = match self.is_known.load(Relaxed) {
             true => most,
+            false if is_far => most.min(FAR_UNKNOWN_ROWS),
+            false if size.of_rows <= SMALL_UNKNOWN_ROWS => most.min(SMALL_UNKNOWN_ROWS),
             false => most.min(UNKNOWN_ROWS),
         };
         if rows <= most {
@@ -269,6 +279,7 @@ mod tests {
             rows: 1 << 20,
             unit: 4096,
             bytes_per_row: 1,
+            of_rows: 1 << 20,
         };
         let numbers = of(&vec![DataType::Int64; 64]);
         assert_eq!(numbers.bytes_per_row(), 512);
@@ -284,6 +295,12 @@ mod tests {
         );
         let text = of(&[DataType::Utf8, DataType::Int32]);
         assert_eq!(text.bounded(size.rows, size, None, false), UNKNOWN_ROWS);
+        assert_eq!(text.bounded(size.rows, size, None, true), FAR_UNKNOWN_ROWS);
+        let small = ChunkSize {
+            of_rows: 40_000,
+            ..size
+        };
+        assert_eq!(text.bounded(40_960, small, None, false), 40_960);
         let long = "x".repeat(1 << 12);
         let seen = RecordBatch::try_from_iter([(
             "c",
