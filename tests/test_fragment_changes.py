@@ -15,7 +15,7 @@ import pytest
 import esker
 from esker import LanceDataset, LanceOperation
 from esker._native.deletion import RowsToDelete
-from esker.exceptions import InvalidArgumentError, SchemaMismatchError
+from esker.exceptions import EskerError, InvalidArgumentError, SchemaMismatchError
 from esker.fragment import DeletionFile, FragmentMetadata
 from tests.lineage import same_lineage
 
@@ -279,3 +279,54 @@ def test_changed_rows_that_are_no_bitmap_are_refused(uri: str) -> None:
     with pytest.raises(ValueError, match=r"updated_fragment_offsets\[0\].*RoaringBitmap"):
         LanceDataset.commit(dataset, transaction)
     assert esker.dataset(uri).version == 1
+
+
+@pytest.mark.parametrize("verb", ["update columns", "upsert", "rewrite columns", "nothing dropped before"])
+def test_a_prepared_update_names_no_file_of_columns_that_were_dropped_meanwhile(verb: str, uri: str) -> None:
+    """A clean-up may have removed the file: no row could be read then."""
+    rows = pa.table({"k": list(range(8)), "n": [0] * 8})
+    esker.write_dataset(rows, uri, max_rows_per_file=4).add_columns({"c": "k", "d": "n"})
+    if verb != "nothing dropped before":
+        esker.dataset(uri).drop_columns(["d"])
+    stale = esker.dataset(uri)
+    new = pa.table({"k": [2], "n": [5]})
+    if verb in ("update columns", "nothing dropped before"):
+        fragment, fields = stale.get_fragments()[0].update_columns(new, "k")
+        change: Any = LanceOperation.Update([], [fragment], [], fields, update_mode="rewrite_columns")
+    else:
+        upsert = stale.merge_insert("k").when_matched_update_all()
+        if verb == "rewrite columns":
+            upsert = upsert.write_mode("rewrite_columns")
+            source = new
+        else:
+            source = pa.table({"k": [2], "n": [5], "c": [2]})
+        change = upsert.execute_uncommitted(source)[0].operation
+    esker.dataset(uri).drop_columns(["c"] if verb != "nothing dropped before" else ["c", "d"])
+    esker.dataset(uri).cleanup_old_versions(older_than=timedelta(0))
+    try:
+        LanceDataset.commit(uri, change, read_version=stale.version)
+    except EskerError:
+        assert verb == "upsert"
+    else:
+        rows = rows.set_column(1, "n", pa.array([0, 0, 5, 0, 0, 0, 0, 0]))
+    for library in (esker, lance):
+        found = library.dataset(uri)
+        assert found.to_table().sort_by("k").equals(rows)
+        for fragment in found.get_fragments():
+            fragment.validate()
+    esker.dataset(uri).update({"n": "n + 1"})
+    assert lance.dataset(uri).to_table().num_rows == 8
+
+
+def test_a_file_whose_columns_are_gone_is_named_no_more(uri: str) -> None:
+    rows = pa.table({"k": [1, 2], "n": [0, 0]})
+    esker.write_dataset(rows, uri).add_columns({"c": "k", "d": "n"})
+    dataset = esker.dataset(uri)
+    dataset.drop_columns(["d"])
+    fragment, fields = dataset.get_fragments()[0].update_columns(pa.table({"k": [2], "c": [7]}), "k")
+    change = LanceOperation.Update([], [fragment], [], fields, update_mode="rewrite_columns")
+    made = LanceDataset.commit(dataset, change, read_version=dataset.version)
+    assert [list(file.fields) for file in made.get_fragments()[0].metadata.files] == [[0, 1], [2]]
+    for library in (esker, lance):
+        library.dataset(uri).get_fragments()[0].validate()
+        assert library.dataset(uri).to_table()["c"].to_pylist() == [1, 7]

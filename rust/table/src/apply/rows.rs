@@ -13,10 +13,11 @@ use super::fragments::{
 use super::indices;
 use super::repair::storage_version;
 use crate::error::{Result, TableError};
-use crate::fragment::{Fragment, TAKEN_OVER};
+use crate::fragment::Fragment;
 use crate::fragment_list::Edit;
 use crate::manifest::Manifest;
 use crate::operation::{changed_offsets, Update};
+use crate::row_ids::is_lineage_field;
 
 pub(super) fn append(base: &Manifest, new: Vec<Fragment>, read_version: u64) -> Result<Draft> {
     let mut draft = Draft::of(base)?;
@@ -81,6 +82,7 @@ pub(super) fn update(base: &Manifest, update: Update, read_version: u64) -> Resu
         .filter_map(|id| i32::try_from(*id).ok())
         .collect();
     let row_ids = draft.row_ids.clone();
+    let known = field_ids(base);
     let mut gone = -1;
     draft.fragments = base.fragments.edited(|id, before| {
         if removed.contains(&id) || updated.contains_key(&id) {
@@ -97,7 +99,11 @@ pub(super) fn update(base: &Manifest, update: Update, read_version: u64) -> Resu
             let fragment_there = fragment.with_lineage_of(&Fragment::decode(before)?);
             fragment = row_ids.stamp_changed(&fragment_there, Some(&offsets))?;
         }
-        Ok(Edit::Replace(fragment.with_files_kept(holds_columns)))
+        // Others may have dropped columns since it was read, and cleaned their files up; their ids are not given out again.
+        gone = highest(&fragment).max(gone);
+        Ok(Edit::Replace(
+            fragment.with_files_kept(|file| holds_columns(file, &known)),
+        ))
     })?;
     draft.gone_field_id = gone;
     draft.index_section = indices::forget_fragments(base, &changed, &fields)?;
@@ -118,7 +124,8 @@ fn offsets_of(bitmap: &Bytes, physical_rows: Option<u64>) -> Result<Vec<u32>> {
     }
 }
 
-/// Whether the file still holds a column that no later file took over.
-pub(super) fn holds_columns(file: &crate::fragment::DataFile) -> bool {
-    file.fields.is_empty() || file.fields.iter().any(|id| *id != TAKEN_OVER)
+/// Whether the file holds a column of the table that no later file took over, or lineage of rows.
+fn holds_columns(file: &crate::fragment::DataFile, known: &HashSet<i32>) -> bool {
+    let is_held = |id: &i32| known.contains(id) || is_lineage_field(*id);
+    file.fields.is_empty() || file.fields.iter().any(is_held)
 }
