@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import lance
@@ -80,3 +81,16 @@ def test_a_column_merge_is_computed_again_where_others_changed_the_fragment(uri:
     assert _in_place(stale).execute(iter(SOURCE.to_batches()), schema=SOURCE.schema)["num_updated_rows"] == 2
     found = {row["id"]: (row["v"], row["s"]) for row in stale.to_table(columns=["id", "v", "s"]).to_pylist()}
     assert (found[2], found[4], found[5]) == ((200, "x"), (400, "d"), (50, "e"))
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_a_merge_that_only_deletes_takes_a_source_with_any_columns(both: bool, tmp_path: Path) -> None:
+    # With both clauses pylance fails with an internal error of its own.
+    for library in (esker,) if both else (esker, lance):
+        uri = str(tmp_path / library.__name__)
+        dataset: Any = library.write_dataset(pa.table({"k": [1, 2, 3], "n": [0, 0, 0]}), uri)
+        upsert = dataset.merge_insert("k").when_matched_delete()
+        if both:
+            upsert = upsert.when_not_matched_by_source_delete("k = 3")
+        upsert.execute(pa.table({"zzz": ["x"], "k": [1], "n": [5]}))
+        assert lance.dataset(uri).to_table()["k"].to_pylist() == ([2] if both else [2, 3])

@@ -49,6 +49,8 @@ class MergeRows:
     ) -> None:
         source = coerce_reader(data_obj, schema)
         check_input_schema(source.schema)
+        if not insert and not update:
+            source = _of_keys(source, on)
         check_columns(source.schema, table, on=on, insert=insert, update=update)
         # Columns that the source lacks keep their values, or are null in new rows: conform to the others only.
         fields = [
@@ -73,6 +75,15 @@ class MergeRows:
         limit = ALL_IN_MEMORY if self._materialized else memory_limit
         source = self._source.counted(progress, "reading rows to merge")
         return source.feed(lambda reader: MergeSource(rebased(reader), memory_limit=limit))
+
+
+def _of_keys(source: BatchSource, on: Sequence[str]) -> BatchSource:
+    """The source without columns that are no keys: a merge that only deletes reads no others, whatever they are."""
+    names = [name for name in source.schema.names if name in on]
+    if names == source.schema.names or len(set(names)) != len(names):
+        return source
+    keys = pa.schema([source.schema.field(name) for name in names], metadata=source.schema.metadata)
+    return source.map(keys, lambda batch: batch.select(names))
 
 
 def check_columns(source: pa.Schema, table: pa.Schema, *, on: Sequence[str], insert: bool, update: bool) -> None:
