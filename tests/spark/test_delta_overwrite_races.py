@@ -180,6 +180,26 @@ def test_partitions_are_replaced_on_top_of_what_others_did(other: str, layout: s
         assert sorted(found) == want
 
 
+@pytest.mark.parametrize("then", ["append", "other partitions"])
+def test_an_overwrite_of_all_rows_does_not_take_away_what_it_has_not_seen(then: str, tmp_path: Path) -> None:
+    """A dynamic overwrite replaces all rows of a table that has no partitions, or has none by its commit."""
+    is_partitioned = then == "other partitions"
+    write_deltalake(tmp_path, part_table(ROWS), partition_by="p" if is_partitioned else None)
+    writer = planned(str(tmp_path), PARTS, overwrite=True, partitionOverwriteMode="dynamic")
+    messages = staged(writer, [part_table([(200, "a")]).to_batches()])
+    if is_partitioned:
+        other = part_table([(7, "a"), (8, "b")])
+        write_deltalake(tmp_path, other, mode="overwrite", schema_mode="overwrite", partition_by=[])
+    else:
+        write_deltalake(tmp_path, part_table([(90, "a")]), mode="append")
+    had, there = files(tmp_path), parts(tmp_path)
+    with pytest.raises(CommitConflictError):
+        writer.commit(messages)
+    assert parts(tmp_path) == there
+    assert files(tmp_path) < had
+    assert named(tmp_path) == files(tmp_path)
+
+
 @pytest.mark.parametrize("layout", ["feed", "vectors"])
 def test_ctrl_c_may_come_at_any_operation_of_a_commit_that_loses_a_race(layout: str, tmp_path: Path) -> None:
     """The rows are those of before or of after, on top of what the other writer did; what was told as done is there."""

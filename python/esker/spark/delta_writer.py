@@ -280,7 +280,10 @@ class DeltaWriter(DataSourceArrowWriter):
                 f"option replaceWhere: expected one time zone of the session, found {told}; set the option timezone"
             )
         plan = self._plan.in_zone(zones.pop()) if self._asks_zone else self._plan
-        replaces_partitions = any(self._is_dynamic(message.overwrite_mode) for message in found)
+        # Of a table without partitions all rows are overwritten.
+        partition_by = plan.after.partition_by
+        is_dynamic = any(self._is_dynamic(message.overwrite_mode) for message in found)
+        replaces_partitions = is_dynamic and bool(partition_by)
         if replaces_partitions:
             plan = plan.replacing_partitions()
         written = StagedWrite(adds, changes, sum(message.rows for message in found))
@@ -297,7 +300,8 @@ class DeltaWriter(DataSourceArrowWriter):
             """The same overwrite on top of what others have done, with the files of its new rows."""
             nonlocal attempt
             there = target.later(version)
-            if _id_of(there.base) != self._table_id:
+            is_another = replaces_partitions and list(there.base.partition_columns) != list(partition_by)
+            if is_another or _id_of(there.base) != self._table_id:
                 raise replaced_meanwhile(self._address.uri, version)
             if application is not None and there.has(application):
                 return DeltaCommit(there, LogEntry("WRITE", {}, []), request)

@@ -201,7 +201,7 @@ def replaced_files(plan: DeltaWritePlan, target: WriteTarget) -> Replacement | N
         return None
     if plan.after.is_append_only and target.snapshot.num_files:
         raise AppendOnlyError(plan.uri, "an overwrite would remove rows")
-    if request.replaces_partitions and plan.after.partition_by:
+    if request.replaces_partitions:
         return PartitionReplacement(target)
     found = Replacement(target, request.row_predicate(TableScan.schema_of(target.base)))
     found.stage()
