@@ -83,7 +83,10 @@ class Expression:
         """The top-level columns that it reads."""
 
     def __arrow_c_schema__(self) -> object:
-        """A field without a name, of the type of its values: `pyarrow.field(it).type`."""
+        """A field without a name, for `pyarrow.field(it)`: the type of its values, and whether they may be null.
+
+        They may not where no column that they come from may be, which not every writer keeps to.
+        """
 
     def evaluate(
         self, batch: ArrowBatchExportable, *, data_type: ArrowSchemaExportable | None = None

@@ -146,42 +146,31 @@ fn keep_avx2(levels: &[[Level; WORD]], side: Side, words: &mut [u64]) {
         let (low, high) = (_mm256_movemask_epi8(low), _mm256_movemask_epi8(high));
         u64::from(low.cast_unsigned()) | u64::from(high.cast_unsigned()) << 32
     }
+    /// Keeps the bits of the lanes for which a comparison is all ones.
+    macro_rules! keep {
+        ($lane:ident => $compared:expr) => {
+            for (word, levels) in words.iter_mut().zip(levels) {
+                let mut found = lanes(levels);
+                for $lane in &mut found {
+                    *$lane = $compared;
+                }
+                *word &= bits(found);
+            }
+        };
+    }
+    let all = |level: u16| _mm256_set1_epi16(level.cast_signed());
     match side {
         Side::AtLeast(bound) => {
-            let bound = _mm256_set1_epi16(bound.cast_signed());
-            for (word, levels) in words.iter_mut().zip(levels) {
-                let [a, b, c, d] = lanes(levels);
-                *word &= bits([
-                    _mm256_cmpeq_epi16(_mm256_max_epu16(a, bound), a),
-                    _mm256_cmpeq_epi16(_mm256_max_epu16(b, bound), b),
-                    _mm256_cmpeq_epi16(_mm256_max_epu16(c, bound), c),
-                    _mm256_cmpeq_epi16(_mm256_max_epu16(d, bound), d),
-                ]);
-            }
+            let bound = all(bound);
+            keep!(lane => _mm256_cmpeq_epi16(_mm256_max_epu16(*lane, bound), *lane));
         }
         Side::AtMost(bound) => {
-            let bound = _mm256_set1_epi16(bound.cast_signed());
-            for (word, levels) in words.iter_mut().zip(levels) {
-                let [a, b, c, d] = lanes(levels);
-                *word &= bits([
-                    _mm256_cmpeq_epi16(_mm256_min_epu16(a, bound), a),
-                    _mm256_cmpeq_epi16(_mm256_min_epu16(b, bound), b),
-                    _mm256_cmpeq_epi16(_mm256_min_epu16(c, bound), c),
-                    _mm256_cmpeq_epi16(_mm256_min_epu16(d, bound), d),
-                ]);
-            }
+            let bound = all(bound);
+            keep!(lane => _mm256_cmpeq_epi16(_mm256_min_epu16(*lane, bound), *lane));
         }
         Side::Not(other) => {
-            let other = _mm256_set1_epi16(other.cast_signed());
-            for (word, levels) in words.iter_mut().zip(levels) {
-                let [a, b, c, d] = lanes(levels);
-                *word &= !bits([
-                    _mm256_cmpeq_epi16(a, other),
-                    _mm256_cmpeq_epi16(b, other),
-                    _mm256_cmpeq_epi16(c, other),
-                    _mm256_cmpeq_epi16(d, other),
-                ]);
-            }
+            let (other, none) = (all(other), all(0));
+            keep!(lane => _mm256_cmpeq_epi16(_mm256_cmpeq_epi16(*lane, other), none));
         }
     }
 }

@@ -140,21 +140,25 @@ pub(super) struct Decoded {
     bytes_per_row: Arc<AtomicU64>,
     /// Whether a chunk was seen, or the types tell.
     is_known: Arc<AtomicBool>,
+    /// Whether the types tell all, so that nothing has to be seen.
+    is_fixed: bool,
 }
 
 impl Decoded {
     /// Of rows with such columns.
     pub(super) fn of(schema: &Schema) -> Decoded {
         let widths: Vec<Option<u64>> = schema.fields().iter().map(|field| width(field.data_type())).collect();
+        let is_fixed = widths.iter().all(Option::is_some);
         Decoded {
             bytes_per_row: Arc::new(AtomicU64::new(widths.iter().flatten().sum())),
-            is_known: Arc::new(AtomicBool::new(widths.iter().all(Option::is_some))),
+            is_known: Arc::new(AtomicBool::new(is_fixed)),
+            is_fixed,
         }
     }
 
     /// Takes in a chunk that was read.
     pub(super) fn see(&self, rows: u64, batches: &[RecordBatch]) {
-        if rows == 0 {
+        if rows == 0 || self.is_fixed {
             return;
         }
         let columns = batches.iter().flat_map(|batch| batch.columns());
