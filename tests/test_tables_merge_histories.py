@@ -157,7 +157,7 @@ def test_a_restore_that_lost_races_comes_after_what_won(lake: Lake) -> None:
     log = lake.history()
     assert len(log) == 5
     lake.repo.branch("f").delete()
-    lake.repo.gc(dry_run=False, grace_s=0)
+    lake.repo.gc(dry_run=False, grace_s=-3600)
     assert lake.read() == (lake.first + 4, [1, 2])
     assert list(lake.repo.fsck(tables=True)) == []
 
@@ -178,7 +178,7 @@ def test_a_merge_that_ends_in_an_error_leaves_the_branch_as_it_was(lake: Lake) -
     assert lake.read() == (lake.first + 1, [1, 3])
     # What the restore had written is garbage.
     again = Repository(lake.repo.uri)
-    again.gc(dry_run=False, grace_s=0)
+    again.gc(dry_run=False, grace_s=-3600)
     again.ref("f").merge_into("main", strategy="source-wins")
     assert lake.read() == (lake.first + 2, [1, 2])
 
