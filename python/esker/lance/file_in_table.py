@@ -25,7 +25,8 @@ def file_in_table(filename: str, table: TableVersion, base_id: int | None = None
 
     Raises:
         NotFoundError: There is no such file.
-        SchemaMismatchError: The table does not have a column of the file, or has it with another type.
+        SchemaMismatchError: The table does not have a column of the file, or has it with another type; or the file, of
+            version 0.1, which names columns by their ids, has other ids.
 
     Example:
         `file, num_rows = file_in_table("0a1b.lance", table)`
@@ -43,7 +44,9 @@ def file_in_table(filename: str, table: TableVersion, base_id: int | None = None
             columns.append(held.get(path, -1))
     major, minor = numbers_of_version(reader.version)
     size = table.store.head(at).size
-    columns = [] if reader.version == "0.1" else columns
+    if reader.version == "0.1":
+        columns = []
+        _check_ids(filename, [field.id for _, field in _walk(reader.schema.fields, "")], fields)
     return native.DataFile(filename, fields, columns, major, minor, size, base_id), reader.num_rows
 
 
@@ -66,6 +69,14 @@ def _check_types(filename: str, found: Schema, expected: Schema) -> None:
                 expected=str(wanted.type) if wanted else "",
                 found=str(field.type),
             )
+
+
+def _check_ids(filename: str, found: list[int], expected: list[int]) -> None:
+    if sorted(found) != sorted(expected):
+        raise SchemaMismatchError(
+            f"data/{filename}: expected the field ids {sorted(expected)} of the table, by which files of version 0.1 "
+            f"name columns, found {sorted(found)}; write it as a fragment of the table (write_fragments)"
+        )
 
 
 def _is_same(wanted: pa.DataType, found: pa.DataType) -> bool:

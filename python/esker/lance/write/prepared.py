@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..._native import table as native
+from ..._native.file import FileReader
 from ...commit.limits import commit_limits
 from ...commit.loop import commit
-from ...exceptions import InvalidArgumentError
+from ...exceptions import InvalidArgumentError, NotFoundError
 from ...storage_version import DEFAULT_STORAGE_VERSION, version_of_numbers
 from ..cleanup.automatic import cleaned_up
 from ..commit import LanceCommit
@@ -83,10 +84,38 @@ def commit_prepared(target: LanceTarget, prepared: PreparedChange, how: WriteCom
         lock=lock,
         base=target.base,
     )
+    if isinstance(operation, LanceOperation.DataReplacement):
+        _check_replacing_files(change, operation)
     if detached:
         return target.at(change.detached(), lock)
     version = commit(change, limits=commit_limits(how.max_retries, how.timeout, how.backoff))
     return cleaned_up(target.at(change.committed(version), lock))
+
+
+def _check_replacing_files(change: LanceCommit, operation: LanceOperation.DataReplacement) -> None:
+    """Checks that the files have the rows of their fragments, which no version of a fragment has others of.
+
+    Raises:
+        InvalidArgumentError: One has more or fewer.
+        NotFoundError: One is not there.
+    """
+    try:
+        manifest = change.read_manifest
+    except NotFoundError:
+        manifest = None
+    if manifest is None:
+        # It is cleaned up or says nothing: what it meant is judged by the commit.
+        return
+    store = change.log.mounted(manifest).store
+    rows = {fragment.id: fragment.physical_rows for fragment in manifest.fragments()}
+    for group in operation.replacements:
+        expected = rows.get(group.fragment_id)
+        found = FileReader(store, group.new_file.location).num_rows
+        if expected and found != expected:
+            raise InvalidArgumentError(
+                f"{group.new_file.path}: expected {expected} rows as fragment {group.fragment_id} has, found {found}; "
+                "deleted rows count, too"
+            )
 
 
 def _files_version(transaction: native.Transaction, base: native.Manifest | None) -> str | None:

@@ -130,6 +130,7 @@ pub(super) fn replace_data(base: &Manifest, replacements: &[(u64, DataFile)], re
     check_present(changed.iter().copied(), base)?;
     let mut fields = HashSet::new();
     let mut mixed = false;
+    let known = field_ids(base);
     let mut draft = Draft::of(base)?;
     let row_ids = draft.row_ids.clone();
     draft.fragments = base.fragments.edited(|id, before| {
@@ -138,7 +139,7 @@ pub(super) fn replace_data(base: &Manifest, replacements: &[(u64, DataFile)], re
         }
         let mut fragment = Fragment::decode(before)?;
         for (_, file) in replacements.iter().filter(|(of, _)| *of == id) {
-            fragment = replace_file(fragment, file)?;
+            fragment = replace_file(fragment, file, &known)?;
             fields.extend(file.fields.iter().copied());
         }
         mixed |= check_files(
@@ -175,20 +176,32 @@ fn of_columns_there(
     }
 }
 
-/// Replaces the file of the same columns, or adds the file if no file had them (all values were null).
-fn replace_file(fragment: Fragment, file: &DataFile) -> Result<Fragment> {
-    let same = fragment.files().iter().position(|old| old.fields == file.fields);
-    if let Some(position) = same {
+/// Gives the fragment a file in place of what it holds of the same columns; columns that no file holds are all null.
+///
+/// A file is named no more where it has nothing left that the table knows. Files of version 0.1 are replaced whole: their
+/// readers count pages from the first field.
+fn replace_file(fragment: Fragment, file: &DataFile, known: &HashSet<i32>) -> Result<Fragment> {
+    if let Some(position) = fragment.files().iter().position(|old| old.fields == file.fields) {
         return Ok(fragment.with_file_at(position, file.clone()));
     }
-    let held: HashSet<i32> = fragment.files().iter().flat_map(|old| old.fields.clone()).collect();
-    if file.fields.iter().any(|id| held.contains(id)) {
+    let is_live = |id: &i32| known.contains(id) || is_lineage_field(*id);
+    let stays = |old: &DataFile| old.fields.iter().any(|id| is_live(id) && !file.fields.contains(id));
+    let gives = |old: &DataFile| old.fields.iter().any(|id| is_live(id) && file.fields.contains(id));
+    let is_old = |old: &DataFile| (old.file_major_version, old.file_minor_version) < (2, 0);
+    if let Some(old) = fragment
+        .files()
+        .iter()
+        .find(|old| gives(old) && stays(old) && is_old(old))
+    {
         return Err(TableError::invalid(format!(
-            "expected a file with all columns of the one that it replaces in fragment {}, found {:?} in {}",
+            "expected a file with all columns of {} (file version 0.1) in fragment {}, found {:?} in {}",
+            old.path,
             fragment.id(),
             file.fields,
             file.path
         )));
     }
-    Ok(fragment.with_file(file.clone()))
+    Ok(fragment
+        .with_files_kept(|old| stays(old) || !gives(old))
+        .with_replacing_file(file.clone()))
 }
