@@ -39,7 +39,53 @@ pub fn without(levels: &[Level], level: u16, words: &mut [u64]) {
 
 /// How many bits are set.
 pub fn count(words: &[u64]) -> usize {
-    words.iter().map(|word| word.count_ones() as usize).sum()
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("popcnt") {
+        // SAFETY: the processor counts bits, as was just asked.
+        return unsafe { count_popcnt(words) };
+    }
+    count_by(words)
+}
+
+/// A place among the items of lists.
+pub trait Place: Copy {
+    /// The place as this type has it, of which higher bits are cut off.
+    fn of(place: i64) -> Self;
+}
+
+impl Place for i32 {
+    #[inline(always)]
+    fn of(place: i64) -> i32 {
+        let [first, second, third, fourth, ..] = place.to_le_bytes();
+        i32::from_le_bytes([first, second, third, fourth])
+    }
+}
+
+impl Place for i64 {
+    #[inline(always)]
+    fn of(place: i64) -> i64 {
+        place
+    }
+}
+
+/// Appends where each list starts among its items. A list starts at each entry with a bit in `lists`, and an item at each with one in
+/// `inside`, or at each of the `entries` where that is not given. Returns the items up to the last entry, after `items_before` others.
+pub fn append_starts<P: Place>(
+    lists: &[u64],
+    inside: Option<&[u64]>,
+    entries: usize,
+    items_before: i64,
+    places: &mut Vec<P>,
+) -> i64 {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("bmi1")
+        && std::arch::is_x86_feature_detected!("bmi2")
+        && std::arch::is_x86_feature_detected!("popcnt")
+    {
+        // SAFETY: the processor has all of them, as was just asked.
+        return unsafe { append_starts_bmi2(lists, inside, entries, items_before, places) };
+    }
+    append_starts_by(lists, inside, entries, items_before, places)
 }
 
 /// The largest of some levels, 0 where there are none.
@@ -176,6 +222,65 @@ fn keep_avx2(levels: &[[Level; WORD]], side: Side, words: &mut [u64]) {
 }
 
 #[inline(always)]
+fn count_by(words: &[u64]) -> usize {
+    words.iter().map(|word| word.count_ones() as usize).sum()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "popcnt")]
+fn count_popcnt(words: &[u64]) -> usize {
+    count_by(words)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "bmi1,bmi2,popcnt")]
+fn append_starts_bmi2<P: Place>(
+    lists: &[u64],
+    inside: Option<&[u64]>,
+    entries: usize,
+    items_before: i64,
+    places: &mut Vec<P>,
+) -> i64 {
+    append_starts_by(lists, inside, entries, items_before, places)
+}
+
+#[inline(always)]
+fn append_starts_by<P: Place>(
+    lists: &[u64],
+    inside: Option<&[u64]>,
+    entries: usize,
+    items_before: i64,
+    places: &mut Vec<P>,
+) -> i64 {
+    let (before, count) = (places.len(), count_by(lists));
+    places.reserve(count);
+    let mut room = places.spare_capacity_mut().iter_mut();
+    let mut items = items_before;
+    let mut others = inside.map(<[u64]>::iter);
+    let (mut left, mut written) = (entries, 0_usize);
+    for lists in lists {
+        let inside = others.as_mut().map(|inside| inside.next().copied().unwrap_or(0));
+        let inside = inside.unwrap_or(u64::MAX);
+        let mut lists = *lists;
+        while lists != 0 {
+            let before = inside & (lists & lists.wrapping_neg()).wrapping_sub(1);
+            lists &= lists.wrapping_sub(1);
+            if let Some(place) = room.next() {
+                place.write(P::of(items.wrapping_add(i64::from(before.count_ones()))));
+                written += 1;
+            }
+        }
+        let here = (inside.count_ones() as usize).min(left);
+        items = items.wrapping_add(i64::try_from(here).unwrap_or(0));
+        left = left.saturating_sub(WORD);
+    }
+    debug_assert_eq!(written, count);
+    // SAFETY: `written` places behind those that were there are written, in order, and there is memory for them.
+    unsafe { places.set_len(before + written) };
+    items
+}
+
+#[inline(always)]
 fn largest_of(levels: &[Level]) -> u16 {
     levels
         .iter()
@@ -284,6 +389,36 @@ mod tests {
                 keep_portable(&levels, side, &mut plain);
                 prop_assert_eq!(fast, plain);
             }
+        }
+
+        #[test]
+        fn test_lists_start_behind_the_items_before_them(
+            words in prop::collection::vec((any::<u64>(), prop_oneof![Just(u64::MAX), Just(0), any::<u64>()]), 0..9),
+            last in 1..=WORD, has_inside: bool, items_before in prop_oneof![Just(0_i64), Just(i64::from(i32::MAX)), any::<i64>()],
+        ) {
+            let entries = (words.len() * WORD).saturating_sub(WORD - last);
+            let (mut lists, mut inside): (Vec<u64>, Vec<u64>) = words.iter().copied().unzip();
+            for words in [&mut lists, &mut inside] {
+                if let Some(word) = words.last_mut() {
+                    *word &= u64::MAX >> (WORD - last);
+                }
+            }
+            let bits = (bits_of(&lists, entries), bits_of(&inside, entries));
+            let (mut items, mut expected) = (items_before, vec![-1_i64]);
+            for (list, item) in bits.0.into_iter().zip(bits.1) {
+                if list {
+                    expected.push(items);
+                }
+                items = items.wrapping_add(i64::from(item || !has_inside));
+            }
+            let inside = has_inside.then_some(&inside[..]);
+            let (mut fast, mut plain, mut narrow) = (vec![-1_i64], vec![-1_i64], vec![-1_i32]);
+            prop_assert_eq!(append_starts(&lists, inside, entries, items_before, &mut fast), items);
+            prop_assert_eq!(append_starts_by(&lists, inside, entries, items_before, &mut plain), items);
+            append_starts(&lists, inside, entries, items_before, &mut narrow);
+            prop_assert_eq!(narrow, expected.iter().map(|place| i32::of(*place)).collect::<Vec<_>>());
+            prop_assert_eq!(&fast, &expected);
+            prop_assert_eq!(plain, expected);
         }
 
         #[test]

@@ -17,6 +17,9 @@ use super::state::{PageKind, PageState};
 use super::tree::Leaf;
 use crate::error::Result;
 
+/// Levels that are unravelled together where a page may be taken in parts: they stay in the processor's nearest cache.
+const LEVELS_AT_ONCE: usize = 4096;
+
 /// A page with the bytes of its wanted rows.
 #[derive(Debug)]
 pub(crate) struct LoadedPage {
@@ -134,6 +137,12 @@ impl LeafColumn {
             .fold(0_usize, |sum, page| sum.saturating_add(page.num_values()));
         // At most 64 values per byte are reserved: more are unlikely, and a corrupt page may claim any number.
         column.values.expect(values.min(bytes.saturating_mul(64)), bytes);
+        let rows = pages.iter().flat_map(|page| &page.rows);
+        let rows = rows.fold(0_u64, |sum, range| sum.saturating_add(range.end - range.start));
+        let rows = usize::try_from(rows)
+            .unwrap_or(usize::MAX)
+            .min(bytes.saturating_mul(64));
+        column.layers.iter_mut().for_each(|layer| layer.expect(rows));
         column.total = bytes;
         pages.iter().try_for_each(|page| column.append(page))?;
         Ok(column)
@@ -146,11 +155,21 @@ impl LeafColumn {
             layers.check(at, &self.leaf.kinds)?;
         }
         let before = self.values.len();
-        let mut levels = match &page.state.kind {
+        let levels = match &page.state.kind {
             PageKind::MiniBlock(state) => {
                 let mut levels = Levels::new(state.rep.is_some(), state.def.is_some());
-                levels.expect(page.num_values().min(page.num_bytes().saturating_mul(64)));
+                let values = page.num_values().min(page.num_bytes().saturating_mul(64));
+                let may_go_on = page.state.blobs.is_none() && self.layers.iter().all(LayerBuilder::takes_parts);
+                levels.expect(if may_go_on {
+                    values.min(2 * LEVELS_AT_ONCE)
+                } else {
+                    values
+                });
                 for pick in &page.picks {
+                    if may_go_on && levels.len >= LEVELS_AT_ONCE {
+                        self.unravel(at, layers, &levels)?;
+                        levels.clear();
+                    }
                     if pick.is_direct {
                         state.decode_direct(at, pick, rows, &page.bytes, &mut levels, &mut self.values)?;
                         continue;
@@ -180,17 +199,17 @@ impl LeafColumn {
             }
         };
         let Some(layers) = &page.state.blobs else {
-            return self.unravel(at, layers, &mut levels);
+            return self.unravel(at, layers, &levels);
         };
         if self.leaf.blob.is_none() {
             return Err(at.unsupported("a page of blobs in a column that is none; read it as a blob column"));
         }
         layers.check(at, &self.leaf.kinds)?;
-        let mut levels = blob::decode::levels(at, layers, &self.values, before)?;
-        self.unravel(at, layers, &mut levels)
+        let levels = blob::decode::levels(at, layers, &self.values, before)?;
+        self.unravel(at, layers, &levels)
     }
 
-    fn unravel(&mut self, at: &PageId, layers: &Layers, levels: &mut Levels) -> Result<()> {
+    fn unravel(&mut self, at: &PageId, layers: &Layers, levels: &Levels) -> Result<()> {
         levels.check(at, layers)?;
         unravel(at, layers, levels, &mut self.layers)?;
         let found = self.values.len();

@@ -263,7 +263,7 @@ impl Node {
             }
             Node::List(item, node) => {
                 let mut items = node.assemble(parts)?;
-                let layer = items.next()?;
+                let mut layer = items.next()?;
                 let (offsets, values) = (layer.offsets_i32()?, items.array.clone());
                 let array = ListArray::try_new(item.clone(), offsets, values, layer.nulls);
                 let array = array.map_err(|e| items.name.corrupt(e))?;
@@ -279,7 +279,7 @@ impl Node {
             }
             Node::Map(entries, node) => {
                 let mut items = node.assemble(parts)?;
-                let layer = items.next()?;
+                let mut layer = items.next()?;
                 let structs = items.array.as_any().downcast_ref::<StructArray>().cloned();
                 let structs = structs.ok_or_else(|| FileError::invalid("expected structs in a map"))?;
                 let array = MapArray::try_new(entries.clone(), layer.offsets_i32()?, structs, layer.nulls, false);

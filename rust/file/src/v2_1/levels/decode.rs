@@ -46,6 +46,14 @@ impl Levels {
         }
     }
 
+    /// Forgets all entries, and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        for levels in [&mut self.rep, &mut self.def].into_iter().flatten() {
+            levels.clear();
+        }
+        self.len = 0;
+    }
+
     /// Adds one entry.
     pub(crate) fn push(&mut self, rep: u16, def: u16) {
         for (to, level) in [(&mut self.rep, rep), (&mut self.def, def)] {

@@ -4,7 +4,7 @@
 //! What starts is null if the definition level says so, or says that something around it within the same list is null.
 
 use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
-use esker_codec::levels::{chosen, count, within, without, Bounds, Level, WORD};
+use esker_codec::levels::{append_starts, chosen, count, within, without, Bounds, Level, Place};
 
 use super::decode::{iter, Levels};
 use super::layers::{Layer, LayerKind, Layers};
@@ -17,7 +17,7 @@ use crate::v2_1::page::PageId;
 pub(crate) struct LayerBuilder {
     validity: ValidityBuilder,
     /// Of a list: where each list starts among the items, as far as they are known.
-    starts: Option<Vec<i64>>,
+    starts: Option<Starting>,
     /// Items of the lists so far.
     items: i64,
     /// Of a list of structs of one length: how many entries make one.
@@ -28,15 +28,40 @@ pub(crate) struct LayerBuilder {
 #[derive(Debug)]
 pub(crate) struct FinishedLayer {
     pub(crate) nulls: Option<NullBuffer>,
-    pub(crate) offsets: Option<Vec<i64>>,
+    pub(crate) offsets: Option<Starting>,
     pub(crate) len: usize,
+}
+
+/// Places among items. They are few enough for 32 bits but in the longest of lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Starting {
+    Narrow(Vec<i32>),
+    Wide(Vec<i64>),
+}
+
+impl Starting {
+    /// Makes room for `places` more. A wish, not a need.
+    fn expect(&mut self, places: usize) {
+        // Where there is no memory for them now, there is none when they come.
+        let _ = match self {
+            Starting::Narrow(narrow) => narrow.try_reserve(places),
+            Starting::Wide(wide) => wide.try_reserve(places),
+        };
+    }
+
+    /// Makes the places fit for some up to `most`.
+    fn widen(&mut self, most: i64) {
+        if let (Starting::Narrow(narrow), Err(_)) = (&*self, i32::try_from(most)) {
+            *self = Starting::Wide(narrow.iter().copied().map(i64::from).collect());
+        }
+    }
 }
 
 /// A builder for each of the innermost `owned` layers.
 pub(crate) fn builders(kinds: &[LayerKind], owned: usize) -> Vec<LayerBuilder> {
     let builder = |kind: &LayerKind| LayerBuilder {
         validity: ValidityBuilder::default(),
-        starts: (*kind == LayerKind::List).then(Vec::new),
+        starts: (*kind == LayerKind::List).then(|| Starting::Narrow(Vec::new())),
         items: 0,
         size: match kind {
             LayerKind::FixedList(size) => (*size).max(1),
@@ -46,7 +71,8 @@ pub(crate) fn builders(kinds: &[LayerKind], owned: usize) -> Vec<LayerBuilder> {
     kinds.iter().take(owned).map(builder).collect()
 }
 
-/// Adds the levels of a page to the layers of its column. The levels were checked against the layers.
+/// Adds the levels of a page, or of a part of it (see [`LayerBuilder::takes_parts`]), to the layers of its column. The levels were checked
+/// against the layers.
 pub(crate) fn unravel(at: &PageId, layers: &Layers, levels: &Levels, out: &mut [LayerBuilder]) -> Result<()> {
     let mut thinned: Option<Levels> = None;
     let mut below: Option<Starts> = None;
@@ -145,37 +171,6 @@ fn below(entries: usize, def: &[Level], most: u16) -> Vec<u64> {
     within(entries, None, Some(def), Bounds { least: 0, most })
 }
 
-/// Where each list starts among its items. Returns the items after the last entry.
-fn place_starts(lists: &[u64], inside: Option<&[u64]>, entries: usize, items_before: i64, places: &mut [i64]) -> i64 {
-    let mut out = places.iter_mut();
-    let mut items = items_before;
-    let mut others = inside.map(<[u64]>::iter);
-    let mut left = entries;
-    for lists in lists {
-        let (mut lists, inside) = (
-            *lists,
-            others.as_mut().map(|inside| inside.next().copied().unwrap_or(0)),
-        );
-        let inside = inside.unwrap_or(u64::MAX);
-        while lists != 0 {
-            let entry = lists.trailing_zeros();
-            lists &= lists.wrapping_sub(1);
-            // Most often everything is there, and nothing has to be counted.
-            let before = match inside {
-                u64::MAX => entry,
-                some => (some & ((1_u64 << entry) - 1)).count_ones(),
-            };
-            if let Some(place) = out.next() {
-                *place = items.wrapping_add(i64::from(before));
-            }
-        }
-        let here = usize::try_from(inside.count_ones()).unwrap_or(WORD).min(left);
-        items = items.wrapping_add(i64::try_from(here).unwrap_or(0));
-        left = left.saturating_sub(WORD);
-    }
-    items
-}
-
 impl LayerBuilder {
     fn append_items(&mut self, layer: &Layer, levels: &Levels, starts: &Starts) {
         match levels.def() {
@@ -210,10 +205,6 @@ impl LayerBuilder {
                 _ => Err(at.corrupt("expected repetition levels for lists, found none")),
             };
         }
-        let offsets = self.starts.get_or_insert_with(Vec::new);
-        let before = offsets.len();
-        offsets.resize(before.saturating_add(starts.count), 0);
-        let places = offsets.get_mut(before..).unwrap_or_default();
         let every;
         let lists = match &starts.words {
             Some(words) => words,
@@ -222,7 +213,14 @@ impl LayerBuilder {
                 &every
             }
         };
-        self.items = place_starts(lists, inside.words.as_deref(), levels.len, self.items, places);
+        let places = self.starts.get_or_insert_with(|| Starting::Narrow(Vec::new()));
+        places.widen(self.items.saturating_add(i64::try_from(levels.len).unwrap_or(i64::MAX)));
+        places.expect(starts.count);
+        let (inside, entries) = (inside.words.as_deref(), levels.len);
+        self.items = match places {
+            Starting::Narrow(places) => append_starts(lists, inside, entries, self.items, places),
+            Starting::Wide(places) => append_starts(lists, inside, entries, self.items, places),
+        };
         let top = layer.empty.or(layer.null).unwrap_or(layer.below);
         match levels.def() {
             Some(def) if layer.null.is_some() || layer.visible != top => {
@@ -237,6 +235,18 @@ impl LayerBuilder {
         Ok(())
     }
 
+    /// Makes room for the starts of `rows` lists, if it has lists. A wish, not a need.
+    pub(crate) fn expect(&mut self, rows: usize) {
+        if let Some(starts) = &mut self.starts {
+            starts.expect(rows.saturating_add(1));
+        }
+    }
+
+    /// Whether the levels of a page may come in parts, as the chunks of the page do: no list of one length is cut in two by them.
+    pub(crate) fn takes_parts(&self) -> bool {
+        self.size <= 1
+    }
+
     /// What started at this layer so far.
     pub(crate) fn len(&self) -> usize {
         self.validity.len()
@@ -248,7 +258,11 @@ impl LayerBuilder {
         FinishedLayer {
             nulls: self.validity.finish(),
             offsets: self.starts.map(|mut starts| {
-                starts.push(items);
+                starts.widen(items);
+                match &mut starts {
+                    Starting::Narrow(starts) => starts.push(Place::of(items)),
+                    Starting::Wide(starts) => starts.push(items),
+                }
                 starts
             }),
             len,
@@ -258,26 +272,28 @@ impl LayerBuilder {
 
 impl FinishedLayer {
     /// The offsets of 32 bits of a list.
-    pub(crate) fn offsets_i32(&self) -> Result<OffsetBuffer<i32>> {
-        let offsets = self.offsets.as_deref().unwrap_or(&[0]);
-        // They rise, so that the last one tells of all.
-        if offsets.last().is_some_and(|last| i32::try_from(*last).is_err()) {
-            return Err(FileError::invalid(format!(
+    pub(crate) fn offsets_i32(&mut self) -> Result<OffsetBuffer<i32>> {
+        match self.offsets.take() {
+            Some(Starting::Narrow(offsets)) => Ok(OffsetBuffer::new(ScalarBuffer::from(offsets))),
+            // They rise, so that the last one tells of all.
+            Some(Starting::Wide(offsets)) if offsets.last().is_none_or(|last| i32::try_from(*last).is_ok()) => {
+                Ok(OffsetBuffer::new(offsets.into_iter().map(Place::of).collect()))
+            }
+            Some(Starting::Wide(_)) => Err(FileError::invalid(format!(
                 "the lists of one batch hold more than {} items; read fewer rows at a time or use large_list",
                 i32::MAX
-            )));
+            ))),
+            None => Ok(OffsetBuffer::new_empty()),
         }
-        let narrow = offsets.iter().map(|offset| {
-            let [first, second, third, fourth, ..] = offset.to_le_bytes();
-            i32::from_le_bytes([first, second, third, fourth])
-        });
-        let narrow: Vec<i32> = narrow.collect();
-        Ok(OffsetBuffer::new(ScalarBuffer::from(narrow)))
     }
 
     /// The offsets of 64 bits of a large list.
     pub(crate) fn offsets_i64(&mut self) -> OffsetBuffer<i64> {
-        OffsetBuffer::new(ScalarBuffer::from(self.offsets.take().unwrap_or_else(|| vec![0])))
+        OffsetBuffer::new(match self.offsets.take() {
+            Some(Starting::Narrow(offsets)) => offsets.into_iter().map(i64::from).collect(),
+            Some(Starting::Wide(offsets)) => ScalarBuffer::from(offsets),
+            None => ScalarBuffer::from(vec![0]),
+        })
     }
 }
 
@@ -305,6 +321,10 @@ mod tests {
             def: def.map(stored),
             len: rep.or(def).map_or(0, <[u16]>::len),
         }
+    }
+
+    fn places(starts: &[i32]) -> Option<Starting> {
+        Some(Starting::Narrow(starts.to_vec()))
     }
 
     fn valid(layer: &FinishedLayer) -> Vec<bool> {
@@ -336,10 +356,10 @@ mod tests {
             panic!("expected four layers")
         };
         assert_eq!(valid(items), [true, false, true]);
-        assert_eq!(inner.offsets.as_deref(), Some(&[0, 2, 2, 2, 2, 3][..]));
+        assert_eq!(inner.offsets, places(&[0, 2, 2, 2, 2, 3]));
         assert_eq!(valid(inner), [true, false, false, true, true]);
         assert_eq!(valid(structs), [true, false, true, true, true]);
-        assert_eq!(outer.offsets.as_deref(), Some(&[0, 2, 2, 2, 5][..]));
+        assert_eq!(outer.offsets, places(&[0, 2, 2, 2, 5]));
         assert_eq!(valid(outer), [true, false, true, true]);
         // Rows 1 to 3 start at entries 3, 4 and 5; two values come before them.
         assert_eq!(row_bounds(&page, &layers, 0, &[1, 3, 4]), [(3, 2), (5, 2), (8, 3)]);
@@ -363,7 +383,7 @@ mod tests {
         assert_eq!(valid(&out.next().unwrap()), [true, true, true, true, false]);
         let lists = out.next().unwrap();
         assert_eq!(valid(&lists), [true, true, false, true]);
-        assert_eq!(lists.offsets.as_deref(), Some(&[0, 2, 3, 3, 5][..]));
+        assert_eq!(lists.offsets, places(&[0, 2, 3, 3, 5]));
     }
 
     #[test]
@@ -386,15 +406,15 @@ mod tests {
         let page = levels(Some(&[1, 1, 0, 0, 1, 1]), None);
         let out = finished(&layers, &kinds, &[page]);
         assert_eq!((out[0].len, out[2].len), (6, 3));
-        assert_eq!(out[3].offsets.as_deref(), Some(&[0, 2, 3][..]));
+        assert_eq!(out[3].offsets, places(&[0, 2, 3]));
     }
 
     /// The same, entry by entry: validity, and offsets of lists.
-    fn plain(layers: &Layers, kinds: &[LayerKind], pages: &[Levels]) -> Vec<(Vec<bool>, Option<Vec<i64>>)> {
+    fn plain(layers: &Layers, kinds: &[LayerKind], pages: &[Levels]) -> Vec<(Vec<bool>, Option<Starting>)> {
         let starts = |layer: &Layer, rep: u16, def: u16| rep >= layer.starts && def <= layer.visible;
         let one = |index: usize| {
             let layer = layers.layers[index];
-            let (mut valid, mut offsets, mut items) = (Vec::new(), Vec::new(), 0_i64);
+            let (mut valid, mut offsets, mut items) = (Vec::new(), Vec::new(), 0_i32);
             for (rep, def) in pages.iter().flat_map(pairs) {
                 if starts(&layer, rep, def) {
                     offsets.push(items);
@@ -405,10 +425,13 @@ mod tests {
                         def <= layer.below
                     });
                 }
-                items += i64::from(index > 0 && starts(&layers.layers[index - 1], rep, def));
+                items += i32::from(index > 0 && starts(&layers.layers[index - 1], rep, def));
             }
             offsets.push(items);
-            (valid, (kinds[index] == LayerKind::List).then_some(offsets))
+            (
+                valid,
+                (kinds[index] == LayerKind::List).then_some(Starting::Narrow(offsets)),
+            )
         };
         (0..kinds.len()).map(one).collect()
     }
@@ -442,6 +465,29 @@ mod tests {
             let found = finished(&layers, &kinds, &pages);
             let found: Vec<_> = found.iter().map(|layer| (valid(layer), layer.offsets.clone())).collect();
             prop_assert_eq!(found, plain(&layers, &kinds, &pages));
+        }
+    }
+
+    #[test]
+    fn test_places_become_wide_where_they_must() {
+        let (layers, kinds) = (Layers::new(&at(), &[1, 2]).unwrap(), [LayerKind::Item, LayerKind::List]);
+        let page = levels(Some(&[1, 0, 1]), None);
+        for (before, wide) in [
+            (0, false),
+            (i64::from(i32::MAX) - 3, false),
+            (i64::from(i32::MAX) - 2, true),
+        ] {
+            let mut out = builders(&kinds, 2);
+            out[1].items = before;
+            unravel(&at(), &layers, &page, &mut out).unwrap();
+            let mut lists = out.pop().unwrap().finish();
+            assert_eq!(matches!(lists.offsets, Some(Starting::Wide(_))), wide, "{before}");
+            let expected = [before, before + 2, before + 3];
+            match lists.offsets.clone().unwrap() {
+                Starting::Narrow(found) => assert_eq!(found, expected.map(<i32 as Place>::of)),
+                Starting::Wide(found) => assert_eq!(found, expected),
+            }
+            assert_eq!(lists.offsets_i32().is_err(), wide);
         }
     }
 
