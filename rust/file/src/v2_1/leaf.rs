@@ -71,10 +71,15 @@ pub(crate) struct LoadedBytes {
 
 impl LoadedBytes {
     /// The bytes of a range of the file.
-    pub(crate) fn get(&self, at: &PageId, range: &Range<u64>) -> Result<Bytes> {
+    pub(crate) fn get(&self, at: &PageId, range: &Range<u64>) -> Result<&[u8]> {
         let index = self.parts.partition_point(|(start, _)| *start <= range.start);
         let part = index.checked_sub(1).and_then(|index| self.parts.get(index));
-        part.and_then(|part| cut(part, range)).ok_or_else(|| {
+        let found = match part {
+            _ if range.is_empty() => Some(&[][..]),
+            Some((start, bytes)) => within(*start, bytes.len(), range).and_then(|range| bytes.get(range)),
+            None => None,
+        };
+        found.ok_or_else(|| {
             at.corrupt(format!(
                 "expected bytes {}..{} of the file, found fewer",
                 range.start, range.end
@@ -83,14 +88,19 @@ impl LoadedBytes {
     }
 }
 
+/// Where a range of the file lies in a part of it that starts at `start` and has `len` bytes.
+fn within(start: u64, len: usize, range: &Range<u64>) -> Option<Range<usize>> {
+    let from = usize::try_from(range.start.checked_sub(start)?).ok()?;
+    let to = usize::try_from(range.end.checked_sub(start)?).ok()?;
+    (from <= to && to <= len).then_some(from..to)
+}
+
 /// A range of the file out of a part of it.
 pub(crate) fn cut((start, bytes): &(u64, Bytes), range: &Range<u64>) -> Option<Bytes> {
     if range.is_empty() {
         return Some(Bytes::new());
     }
-    let from = usize::try_from(range.start.checked_sub(*start)?).ok()?;
-    let to = usize::try_from(range.end.checked_sub(*start)?).ok()?;
-    (from <= to && to <= bytes.len()).then(|| bytes.slice(from..to))
+    within(*start, bytes.len(), range).map(|range| bytes.slice(range))
 }
 
 /// A leaf's values and layers, over all pages.
@@ -175,7 +185,7 @@ impl LeafColumn {
                         continue;
                     }
                     let stored = page.bytes.get(at, &state.chunk_range(pick.chunk))?;
-                    state.decode(at, pick, rows, &stored, &mut levels, &mut self.values)?;
+                    state.decode(at, pick, rows, stored, &mut levels, &mut self.values)?;
                     self.done = self.done.saturating_add(stored.len());
                     self.values.foresee(self.done, self.total);
                 }

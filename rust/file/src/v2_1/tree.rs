@@ -272,7 +272,7 @@ impl Node {
             Node::LargeList(item, node) => {
                 let mut items = node.assemble(parts)?;
                 let mut layer = items.next()?;
-                let (offsets, values) = (layer.offsets_i64(), items.array.clone());
+                let (offsets, values) = (layer.offsets_i64()?, items.array.clone());
                 let array = LargeListArray::try_new(item.clone(), offsets, values, layer.nulls);
                 let array = array.map_err(|e| items.name.corrupt(e))?;
                 Ok(items.with(Arc::new(array)))

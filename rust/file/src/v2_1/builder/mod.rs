@@ -13,6 +13,7 @@ mod variable;
 
 pub(crate) use dictionary::{KeyedBuilder, LeafBuilder};
 pub(crate) use fixed::FixedBuilder;
+pub(crate) use strings::list_offsets;
 pub(crate) use validity::ValidityBuilder;
 pub(crate) use values::{too_many, ColumnName, Values};
 pub(crate) use variable::VariableBuilder;

@@ -1,9 +1,10 @@
-//! Strings and binary as Arrow's arrays, checked once: what Arrow requires of them is looked at here, with vector instructions where most
-//! text is ASCII, and not a second time by Arrow. Text that was found to be ASCII while it was decoded is not looked at again.
+//! Strings and binary as Arrow's arrays, and the offsets of lists, checked once: what Arrow requires of them is looked at here, with vector
+//! instructions (where most text is ASCII), and not a second time by Arrow. Text that was found to be ASCII while it was decoded is not
+//! looked at again.
 #![allow(unsafe_code)]
 
-use arrow_array::{make_array, ArrayRef};
-use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer};
+use arrow_array::{make_array, ArrayRef, OffsetSizeTrait};
+use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
@@ -44,6 +45,13 @@ pub(super) fn array<O: ArrowNativeType + PartialOrd>(
     // or beyond the bytes (`check_offsets`), aligned as they come from a vector of them; text that is UTF-8 between any two offsets
     // (`check_text`, which is told of the bytes that `VariableBuilder` found to be ASCII); a bitmap of as many flags as there are values (above).
     Ok(make_array(unsafe { data.build_unchecked() }))
+}
+
+/// The offsets of lists; what is wrong with them otherwise.
+pub(crate) fn list_offsets<O: OffsetSizeTrait>(offsets: Vec<O>) -> Result<OffsetBuffer<O>, String> {
+    check_offsets(&offsets, usize::MAX)?;
+    // SAFETY: Arrow asks for one offset at least, and that none of them is negative or falls (`check_offsets`).
+    Ok(unsafe { OffsetBuffer::new_unchecked(ScalarBuffer::from(offsets)) })
 }
 
 fn check_offsets<O: ArrowNativeType + PartialOrd>(offsets: &[O], bytes: usize) -> Result<(), String> {

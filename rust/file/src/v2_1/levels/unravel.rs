@@ -3,13 +3,13 @@
 //! An entry starts something at a layer if its repetition level is large enough and no list around the layer is null or empty there.
 //! What starts is null if the definition level says so, or says that something around it within the same list is null.
 
-use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
 use esker_codec::levels::{append_starts, chosen, count, within, without, Bounds, Level, Place};
 
 use super::decode::{iter, Levels};
 use super::layers::{Layer, LayerKind, Layers};
 use crate::error::{FileError, Result};
-use crate::v2_1::builder::ValidityBuilder;
+use crate::v2_1::builder::{list_offsets, ValidityBuilder};
 use crate::v2_1::page::PageId;
 
 /// One layer of a column, over its pages.
@@ -273,27 +273,31 @@ impl LayerBuilder {
 impl FinishedLayer {
     /// The offsets of 32 bits of a list.
     pub(crate) fn offsets_i32(&mut self) -> Result<OffsetBuffer<i32>> {
-        match self.offsets.take() {
-            Some(Starting::Narrow(offsets)) => Ok(OffsetBuffer::new(ScalarBuffer::from(offsets))),
+        let offsets = match self.offsets.take() {
+            Some(Starting::Narrow(offsets)) => offsets,
             // They rise, so that the last one tells of all.
             Some(Starting::Wide(offsets)) if offsets.last().is_none_or(|last| i32::try_from(*last).is_ok()) => {
-                Ok(OffsetBuffer::new(offsets.into_iter().map(Place::of).collect()))
+                offsets.into_iter().map(Place::of).collect()
             }
-            Some(Starting::Wide(_)) => Err(FileError::invalid(format!(
-                "the lists of one batch hold more than {} items; read fewer rows at a time or use large_list",
-                i32::MAX
-            ))),
-            None => Ok(OffsetBuffer::new_empty()),
-        }
+            Some(Starting::Wide(_)) => {
+                return Err(FileError::invalid(format!(
+                    "the lists of one batch hold more than {} items; read fewer rows at a time or use large_list",
+                    i32::MAX
+                )))
+            }
+            None => vec![0],
+        };
+        list_offsets(offsets).map_err(FileError::invalid)
     }
 
     /// The offsets of 64 bits of a large list.
-    pub(crate) fn offsets_i64(&mut self) -> OffsetBuffer<i64> {
-        OffsetBuffer::new(match self.offsets.take() {
+    pub(crate) fn offsets_i64(&mut self) -> Result<OffsetBuffer<i64>> {
+        let offsets = match self.offsets.take() {
             Some(Starting::Narrow(offsets)) => offsets.into_iter().map(i64::from).collect(),
-            Some(Starting::Wide(offsets)) => ScalarBuffer::from(offsets),
-            None => ScalarBuffer::from(vec![0]),
-        })
+            Some(Starting::Wide(offsets)) => offsets,
+            None => vec![0],
+        };
+        list_offsets(offsets).map_err(FileError::invalid)
     }
 }
 

@@ -228,7 +228,7 @@ impl MiniBlockPage {
         for range in self.value_ranges(pick, rows, width) {
             let stored = bytes.get(at, &range)?;
             let n = to_len(at, (range.end - range.start) / width)?;
-            flat::decode::append(at, width.saturating_mul(8), &stored, 0..n, out)?;
+            flat::decode::append(at, width.saturating_mul(8), stored, 0..n, out)?;
             levels.len = levels.len.saturating_add(n);
         }
         Ok(())
