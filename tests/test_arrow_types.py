@@ -150,7 +150,7 @@ def test_images_that_cannot_be_used_are_named(images: list[str], tmp_path: Path)
         ImageURIArray.from_uris([str(tmp_path / "missing.png")]).read_uris()
     other = tmp_path / "other.png"
     Image.fromarray(np.zeros((1, 1, 4), np.uint8)).save(other)
-    with pytest.raises(InvalidArgumentError, match="Shapes of all inputs must match"):
+    with pytest.raises(InvalidArgumentError, match="all input arrays must have the same shape"):
         ImageURIArray.from_uris([images[0], str(other)]).read_uris().to_tensor()
     with pytest.raises(InvalidArgumentError, match="1 nulls"):
         ImageArray.from_array(pa.array([None], pa.binary())).to_tensor()

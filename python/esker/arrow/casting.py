@@ -15,7 +15,7 @@ def cast_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         return batch
     if set(batch.schema.names) != set(schema.names):
         raise SchemaMismatchError(
-            f"expected batches with the columns {schema.names}, found {batch.schema.names}",
+            f"expected batches with the field names {schema.names}, found {batch.schema.names}",
             expected=schema.names,
             found=batch.schema.names,
         )

@@ -351,7 +351,7 @@ def _decoded(images: pa.Array) -> Any:
     shapes = sorted({image.shape for image in pixels})
     if len(shapes) != 1:
         raise InvalidArgumentError(
-            f"Shapes of all inputs must match: found {', '.join(map(str, shapes)) or 'no image'}"
+            f"all input arrays must have the same shape, found {', '.join(map(str, shapes)) or 'no image'}"
         )
     return np.stack(pixels)
 
