@@ -19,6 +19,7 @@ from ..scan.scan import Scan
 from ..system_columns import ROW_ADDRESS, SYSTEM_COLUMNS
 from ..version import TableVersion
 from .column_writer import ColumnWriter
+from .first_columns import columns_along, ids_of
 from .join_keys import SYSTEM_KEYS, JoinKeys
 
 
@@ -28,7 +29,7 @@ class UpdatedColumns:
 
     Attributes:
         fragment: The fragment.
-        fields: The ids of the fields in the new file.
+        fields: The ids of the fields with new values.
         matched: The offsets of the rows whose key is in the data, as a portable roaring bitmap.
     """
 
@@ -42,11 +43,14 @@ def update_columns(
 ) -> UpdatedColumns:
     """Writes a file of the columns with new values; see `LanceFragment.update_columns`."""
     update = ColumnUpdate(other, left_on, right_on, table.schema)
-    fields = table.manifest.schema.select(update.columns)
+    schema = table.manifest.schema
+    update.along = columns_along(schema, fragment, update.columns)
     with ColumnWriter(table.store) as writer:
-        file = writer.file_of(table, fragment, fields, update.values)
+        file = writer.file_of(table, fragment, schema.select([*update.columns, *update.along]), update.values)
     matched = update.matched.encode_offsets(fragment.id)
-    return UpdatedColumns(fragment.with_replacing_file(file), file.fields, matched)
+    unchanged = set(ids_of(schema.select(update.along).fields))
+    changed = [field for field in file.fields if field not in unchanged]
+    return UpdatedColumns(fragment.with_replacing_file(file), changed, matched)
 
 
 class ColumnUpdate:
@@ -72,17 +76,20 @@ class ColumnUpdate:
         self._left_on = left_on
         self.matched = RowsToDelete()
         """The rows whose key is in the data."""
+        self.along: list[str] = []
+        """Columns that are written as they are beside those with new values."""
 
     def values(self, table: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
         """The values of one fragment's rows, old and new, with the rows' addresses."""
-        read = list(dict.fromkeys([*self.columns, self._left_on, ROW_ADDRESS]))
+        read = list(dict.fromkeys([*self.columns, *self.along, self._left_on, ROW_ADDRESS]))
         options = ScanOptions(columns=read, blobs="bytes", fragment_ids=(fragment.id,))
         for batch in Scan(table, options).to_batches():
             rows = self._keys.rows(batch[self._left_on])
             hit = rows.is_valid()
             self.matched.add(batch[ROW_ADDRESS].filter(hit))
             columns = [_over(batch[field.name], self._new[field.name], rows, hit, field.type) for field in self._schema]
-            yield pa.RecordBatch.from_arrays([*columns, batch[ROW_ADDRESS]], names=[*self.columns, ROW_ADDRESS])
+            columns += [batch[name] for name in (*self.along, ROW_ADDRESS)]
+            yield pa.RecordBatch.from_arrays(columns, names=[*self.columns, *self.along, ROW_ADDRESS])
 
 
 def _over(old: pa.Array, new: pa.ChunkedArray, rows: pa.Array, hit: pa.Array, type_: pa.DataType) -> pa.Array:

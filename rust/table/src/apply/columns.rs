@@ -9,7 +9,7 @@ use prost::Message;
 
 use super::draft::{set_map, Draft};
 use super::field_ids::check_kept;
-use super::fragments::{by_id, check_files, check_present, field_ids};
+use super::fragments::{by_id, check_files, check_first_columns, check_present, field_ids};
 use super::indices;
 use super::repair::storage_version;
 use crate::error::{Result, TableError};
@@ -59,9 +59,9 @@ pub(super) fn merge(base: &Manifest, fragments: &[Fragment], schema: &NewSchema)
         };
         // A file none of whose fields is a column, as after a cast, is named no more.
         let is_live = |id: &i32| ids.contains(id) || is_lineage_field(*id);
-        Ok(Edit::Replace(fragment.with_files_kept(|file| {
-            file.fields.is_empty() || file.fields.iter().any(is_live)
-        })))
+        let fragment = fragment.with_files_kept(|file| file.fields.is_empty() || file.fields.iter().any(is_live));
+        check_first_columns(&old, &fragment)?;
+        Ok(Edit::Replace(fragment))
     })?;
     set_schema(&mut draft, base, schema)?;
     let message = pb::Manifest {

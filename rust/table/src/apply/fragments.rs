@@ -50,7 +50,8 @@ pub(super) fn next_id(highest: Option<u32>) -> Result<u32> {
 }
 
 /// New fragments without the columns that others dropped since `read_version`: their field ids must not be taken for those of later
-/// columns. If the transaction read `base` itself, nothing can have been dropped since, and an unknown column is an error.
+/// columns. If the transaction read `base` itself, nothing can have been dropped since, and an unknown column is an error. Files of 0.1
+/// keep the id of their first column, by which readers find the others.
 pub(super) fn without_dropped_columns(new: Vec<Fragment>, base: &Manifest, read_version: u64) -> Vec<Fragment> {
     if read_version >= base.version() {
         return new;
@@ -60,7 +61,14 @@ pub(super) fn without_dropped_columns(new: Vec<Fragment>, base: &Manifest, read_
     let clean = |mut fragment: Fragment| {
         for (position, file) in fragment.files().to_vec().into_iter().enumerate() {
             if dropped(&file) {
-                let kept = |id: &i32| if ids.contains(id) { *id } else { TAKEN_OVER };
+                let first = first_of_all(&file);
+                let kept = |id: &i32| {
+                    if ids.contains(id) || first == Some(*id) {
+                        *id
+                    } else {
+                        TAKEN_OVER
+                    }
+                };
                 let fields = file.fields.iter().map(kept).collect();
                 fragment = fragment.with_file_at(position, DataFile { fields, ..file });
             }
@@ -68,6 +76,41 @@ pub(super) fn without_dropped_columns(new: Vec<Fragment>, base: &Manifest, read_
         fragment
     };
     new.into_iter().map(clean).collect()
+}
+
+/// The id by which readers find all columns of a file: that of the first one in files of 0.1.
+fn first_of_all(file: &DataFile) -> Option<i32> {
+    let is_old = matches!(file.version(), Ok(FileVersion::V0_1));
+    file.fields.first().filter(|_| is_old).copied()
+}
+
+/// The ids that files of new fragments may name: those of the table, and the first ones that [`without_dropped_columns`] leaves.
+pub(super) fn known_ids(new: &[Fragment], base: &Manifest, read_version: u64) -> HashSet<i32> {
+    let mut known = field_ids(base);
+    if read_version < base.version() {
+        known.extend(new.iter().flat_map(Fragment::files).filter_map(first_of_all));
+    }
+    known
+}
+
+/// Refuses a fragment in which a file of 0.1 has lost its first column to another file: nobody would find the others.
+pub(super) fn check_first_columns(before: &Fragment, after: &Fragment) -> Result<()> {
+    for file in after
+        .files()
+        .iter()
+        .filter(|file| first_of_all(file) == Some(TAKEN_OVER))
+    {
+        let had = before.files().iter().find(|old| old.path == file.path);
+        if had.and_then(first_of_all).is_some_and(|first| first != TAKEN_OVER) {
+            return Err(TableError::unsupported(format!(
+                "data/{}: its first column cannot move to another file alone, since readers of file version 0.1 find all columns of a \
+                 file by its first one; write the table anew in a later file version (write_dataset(..., mode=\"overwrite\", \
+                 data_storage_version=\"2.2\")), and change it then",
+                file.path
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The ids of the table's fields.

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use super::draft::Draft;
 use super::field_ids::highest;
 use super::fragments::{
-    by_id, check_files, check_new_fragments, check_present, field_ids, push_fragments, with_row_ids,
-    without_dropped_columns, without_row_ids,
+    by_id, check_files, check_first_columns, check_new_fragments, check_present, field_ids, known_ids, push_fragments,
+    with_row_ids, without_dropped_columns, without_row_ids,
 };
 use super::indices;
 use super::repair::storage_version;
@@ -23,7 +23,8 @@ pub(super) fn append(base: &Manifest, new: Vec<Fragment>, read_version: u64) -> 
     let mut draft = Draft::of(base)?;
     let new = without_dropped_columns(new, base, read_version);
     let new = with_row_ids(draft.row_ids.as_mut(), &new)?;
-    draft.mixed_files |= check_new_fragments(&new, storage_version(base)?, &field_ids(base), base.base_paths())?;
+    let known = known_ids(&new, base, read_version);
+    draft.mixed_files |= check_new_fragments(&new, storage_version(base)?, &known, base.base_paths())?;
     draft.max_fragment_id = push_fragments(&mut draft.fragments, &new, draft.max_fragment_id)?;
     Ok(draft)
 }
@@ -63,7 +64,8 @@ pub(super) fn update(base: &Manifest, update: Update, read_version: u64) -> Resu
         Some(row_ids) => row_ids.stamp_updated(base, &new)?,
         None => without_row_ids(&new)?,
     };
-    draft.mixed_files |= check_new_fragments(&new, version, &field_ids(base), base.base_paths())?;
+    let known = known_ids(&new, base, read_version);
+    draft.mixed_files |= check_new_fragments(&new, version, &known, base.base_paths())?;
     for fragment in &update.updated_fragments {
         draft.mixed_files |= check_files(
             fragment,
@@ -85,25 +87,25 @@ pub(super) fn update(base: &Manifest, update: Update, read_version: u64) -> Resu
     let known = field_ids(base);
     let mut gone = -1;
     draft.fragments = base.fragments.edited(|id, before| {
-        if removed.contains(&id) || updated.contains_key(&id) {
-            gone = highest(&Fragment::decode(before)?).max(gone);
-        }
-        if removed.contains(&id) {
-            return Ok(Edit::Remove);
-        }
-        let Some(mut fragment) = updated.remove(&id) else {
+        let new = updated.remove(&id);
+        if !removed.contains(&id) && new.is_none() {
             return Ok(Edit::Keep);
+        }
+        let before = Fragment::decode(before)?;
+        gone = highest(&before).max(gone);
+        let Some(mut fragment) = new.filter(|_| !removed.contains(&id)) else {
+            return Ok(Edit::Remove);
         };
         if let (Some(row_ids), Some(offsets)) = (&row_ids, update.updated_fragment_offsets.get(&id)) {
             let offsets = offsets_of(offsets, fragment.physical_rows())?;
-            let fragment_there = fragment.with_lineage_of(&Fragment::decode(before)?);
+            let fragment_there = fragment.with_lineage_of(&before);
             fragment = row_ids.stamp_changed(&fragment_there, Some(&offsets))?;
         }
         // Others may have dropped columns since it was read, and cleaned their files up; their ids are not given out again.
         gone = highest(&fragment).max(gone);
-        Ok(Edit::Replace(
-            fragment.with_files_kept(|file| holds_columns(file, &known)),
-        ))
+        let fragment = fragment.with_files_kept(|file| holds_columns(file, &known));
+        check_first_columns(&before, &fragment)?;
+        Ok(Edit::Replace(fragment))
     })?;
     draft.gone_field_id = gone;
     draft.index_section = indices::forget_fragments(base, &changed, &fields)?;

@@ -469,11 +469,17 @@ fn test_data_are_replaced_file_by_file() {
         (vec!["p1", "new"], vec![0, 1, 2])
     );
     refused(&base, replace(1, file(&[2])), "expected fields of the table's schema");
-    refused(
-        &base,
-        replace(1, file(&[0, 1])),
-        "with all columns of the one that it replaces",
-    );
+    // One in place of two, and one in place of a part of it.
+    let next = commit(&base, replace(1, file(&[0, 1]))).unwrap();
+    assert_eq!(paths(&at(&next, 1)), ["new"]);
+    let newer = DataFile {
+        path: "newer".into(),
+        ..data_file(&[1])
+    };
+    let next = commit(&next, replace(1, newer)).unwrap();
+    assert_eq!(paths(&at(&next, 1)), ["new", "newer"]);
+    assert_eq!(at(&next, 1).files()[0].fields, [0, -2]);
+    assert_eq!(covered(&next), vec![0, 2]);
     refused(&base, replace(9, file(&[0])), "found fragment 9");
 }
 
