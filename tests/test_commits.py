@@ -319,6 +319,27 @@ def test_the_peer_no_longer_trusts_its_indices_where_columns_were_replaced(uri: 
     assert [peer.count_rows(f"a = {n}") for n in (5, 700, 9005)] == [0, 1, 1]
 
 
+@pytest.mark.parametrize("stable", [False, True])
+def test_the_peer_no_longer_trusts_its_indices_where_a_merge_changed_columns_in_place(uri: str, stable: bool) -> None:
+    table = pa.table({"k": range(1000), "a": range(0, 2000, 2), "b": range(1000)})
+    lance.write_dataset(table, uri, max_rows_per_file=500, enable_stable_row_ids=stable)
+    for column in ("a", "b"):
+        lance.dataset(uri).create_scalar_index(column, "BTREE")
+    dataset = esker.dataset(uri)
+    first, second = dataset.get_fragments()
+    changed, _ = first.update_columns(pa.table({"k": [7], "a": [99_999]}), "k")
+    merge = LanceOperation.Merge([changed, second.metadata], dataset.lance_schema)
+    LanceDataset.commit(uri, merge, read_version=dataset.version)
+    peer = lance.dataset(uri)
+    assert [peer.to_table(filter=where)["k"].to_pylist() for where in ("a = 99999", "a = 14", "b = 7")] == [
+        [7],
+        [],
+        [7],
+    ]
+    covered = {index["name"]: sorted(index["fragment_ids"]) for index in peer.list_indices()}
+    assert covered == {"a_idx": [1], "b_idx": [0, 1]}
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -35,6 +35,7 @@ pub(super) fn merge(base: &Manifest, fragments: &[Fragment], schema: &NewSchema)
     let mut merged = by_id(fragments.to_vec(), base)?;
     let ids = schema.field_ids()?;
     let row_ids = draft.row_ids.clone();
+    let (mut changed, mut moved) = (HashSet::new(), HashSet::new());
     draft.fragments = base.fragments.edited(|id, before| {
         let Some(fragment) = merged.remove(&id) else {
             return Err(TableError::invalid(format!(
@@ -49,6 +50,11 @@ pub(super) fn merge(base: &Manifest, fragments: &[Fragment], schema: &NewSchema)
                 before.unwrap_or_default(),
                 fragment.physical_rows().unwrap_or_default()
             )));
+        }
+        let others = moved_fields(&old, &fragment);
+        if !others.is_empty() {
+            changed.insert(id);
+            moved.extend(others);
         }
         // New files change the rows; the same files under new column names do not.
         let fragment = match &row_ids {
@@ -69,8 +75,27 @@ pub(super) fn merge(base: &Manifest, fragments: &[Fragment], schema: &NewSchema)
         ..Default::default()
     };
     set_map(&mut draft.raw, field::SCHEMA_METADATA, &message)?;
-    draft.index_section = indices::keep_columns(base.index_section.as_ref(), &ids)?;
+    // What indices know of columns that lie in other files now is of before.
+    let indices = indices::forget_fragments(base, &changed, &moved)?;
+    draft.index_section = indices::keep_columns(indices.as_ref(), &ids)?;
     Ok(draft)
+}
+
+/// The fields whose values lie in other files of a fragment than before, or in none.
+fn moved_fields(before: &Fragment, after: &Fragment) -> HashSet<i32> {
+    let places = |fragment: &Fragment| {
+        let files = fragment.files().iter();
+        let fields = files.flat_map(|file| {
+            let place = (file.base_id, file.path.clone());
+            file.fields.iter().map(move |id| (*id, place.clone()))
+        });
+        fields.filter(|(id, _)| *id >= 0).collect::<HashSet<_>>()
+    };
+    if before.files() == after.files() {
+        return HashSet::new();
+    }
+    let (before, after) = (places(before), places(after));
+    before.symmetric_difference(&after).map(|(id, _)| *id).collect()
 }
 
 /// Replaces the schema. Unknown protobuf fields (of newer writers) of a column that stays are kept unless the transaction sets them.
