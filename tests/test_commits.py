@@ -340,6 +340,51 @@ def test_the_peer_no_longer_trusts_its_indices_where_a_merge_changed_columns_in_
     assert covered == {"a_idx": [1], "b_idx": [0, 1]}
 
 
+def _indexed_elsewhere(uri: str, stable: bool) -> LanceOperation.BaseOperation:
+    """A table, and the operation that adds an index of its first version, which a worker built on a copy."""
+    table = pa.table({"k": range(20), "a": range(100, 120)})
+    lance.write_dataset(table, uri, max_rows_per_file=10, enable_stable_row_ids=stable)
+    shutil.copytree(uri, f"{uri}-copy")
+    lance.dataset(f"{uri}-copy").create_scalar_index("a", "BTREE")
+    shutil.copytree(f"{uri}-copy/_indices", f"{uri}/_indices")
+    made = esker.dataset(f"{uri}-copy").read_transaction(2)
+    assert made is not None
+    return made.operation
+
+
+@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize("between", ["Update", "Merge", "other column"])
+def test_an_index_does_not_cover_columns_that_changed_in_place_meanwhile(uri: str, between: str, stable: bool) -> None:
+    create = _indexed_elsewhere(uri, stable)
+    dataset = esker.dataset(uri)
+    first, second = dataset.get_fragments()
+    new = pa.table({"a": [103], "k": [999]} if between == "other column" else {"k": [3], "a": [999]})
+    changed, fields = first.update_columns(new, new.column_names[0])
+    change: LanceOperation.BaseOperation = LanceOperation.Update(updated_fragments=[changed], fields_modified=fields)
+    if between == "Merge":
+        change = LanceOperation.Merge([changed, second.metadata], dataset.lance_schema)
+    LanceDataset.commit(uri, change, read_version=1)
+    LanceDataset.commit(uri, create, read_version=1)
+    peer = lance.dataset(uri)
+    assert [sorted(index["fragment_ids"]) for index in peer.list_indices()] == [
+        [0, 1] if between == "other column" else [1]
+    ]
+    expected = [[], [999]] if between == "other column" else [[3], []]
+    assert [peer.to_table(filter=where)["k"].to_pylist() for where in ("a = 999", "a = 103")] == expected
+
+
+def test_an_index_of_a_version_that_is_gone_is_refused(uri: str) -> None:
+    create = _indexed_elsewhere(uri, stable=False)
+    dataset = esker.dataset(uri)
+    changed, fields = dataset.get_fragments()[0].update_columns(pa.table({"k": [3], "a": [999]}), "k")
+    update = LanceOperation.Update(updated_fragments=[changed], fields_modified=fields)
+    LanceDataset.commit(uri, update, read_version=1)
+    Path(uri, "_versions", f"{2**64 - 1 - 1}.manifest").unlink()
+    with pytest.raises(CommitConflictError, match="a clean-up has removed"):
+        LanceDataset.commit(uri, create, read_version=1)
+    assert esker.dataset(uri).version == 2
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -548,11 +548,14 @@ class Transaction:
         data_storage_version: str,
         timestamp_ns: int,
         restored: Manifest | None = None,
+        read: Manifest | None = None,
         store: Store | None = None,
         enable_stable_row_ids: bool = False,
     ) -> Manifest:
         """The manifest of `version`: this change on top of `base` (None: a table that does not exist yet). A Restore
-        needs the manifest of the version that it restores. `enable_stable_row_ids` counts for a new table only.
+        needs the manifest of the version that it restores. `enable_stable_row_ids` counts for a new table only. With
+        `read`, the version that a CreateIndex was made of, its indices do not cover fragments whose values of their
+        columns lie in other files by now.
 
         Its `transaction_file` is `{read_version}-{uuid}.txn`. Where the files are of version 0.1, `store` is where the
         dictionaries of new ones are read from, which the manifest is to hold. A Rewrite writes to `store` the deletion

@@ -321,6 +321,7 @@ class LanceCommit:
             data_storage_version=storage,
             timestamp_ns=time.time_ns(),
             restored=self._version_to_restore(),
+            read=self._version_indexed(base),
             store=self.log.store,
             enable_stable_row_ids=self._enable_stable_row_ids,
         )
@@ -566,6 +567,21 @@ class LanceCommit:
             self._restored = self.log.open(version)[0]
             check_no_stray(self.log, self._restored, self._scheme)
         return self._restored
+
+    def _version_indexed(self, base: Manifest | None) -> Manifest | None:
+        """The version that a CreateIndex was made of, if others have committed since."""
+        if self.operation != "CreateIndex" or base is None or base.version <= self.read_version:
+            return None
+        try:
+            return self.read_manifest
+        except NotFoundError:
+            raise CommitConflictError(
+                f"CreateIndex of {self.uri} was made of version {self.read_version}, which a clean-up has removed: "
+                "nobody knows what lay in which files; nothing was committed: make the index of the newest version",
+                uri=self.uri,
+                version=self.read_version,
+                operation=self.operation,
+            ) from None
 
     def _base_of(self, version: int) -> Manifest | None:
         if version == 1:

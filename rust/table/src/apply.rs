@@ -73,6 +73,22 @@ impl Transaction {
         self.apply_operation(self.operation()?, base, params, dictionaries)
     }
 
+    /// Like [`Transaction::apply_with`], of a change that was computed from the version `read`. Of what a CreateIndex has indexed, fragments
+    /// in which its columns lie in other files by now are left out.
+    pub fn apply_since(
+        &self,
+        read: &Manifest,
+        base: &Manifest,
+        params: &CommitParams,
+        dictionaries: &Dictionaries,
+    ) -> Result<Manifest> {
+        let mut operation = self.operation()?;
+        if let Operation::CreateIndex { new_indices, .. } = &mut operation {
+            *new_indices = columns::without_moved(std::mem::take(new_indices), read, base)?;
+        }
+        self.apply_operation(operation, Some(base), params, dictionaries)
+    }
+
     /// Like [`Transaction::apply_with`], with the operation of this transaction, in which some may be added that its writer left out.
     pub(crate) fn apply_operation(
         &self,

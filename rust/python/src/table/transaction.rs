@@ -196,7 +196,7 @@ impl PyTransaction {
     }
 
     #[allow(clippy::too_many_arguments)] // Each has a name in Python.
-    #[pyo3(signature = (base, *, version, data_storage_version, timestamp_ns, restored = None, store = None, enable_stable_row_ids = false))]
+    #[pyo3(signature = (base, *, version, data_storage_version, timestamp_ns, restored = None, read = None, store = None, enable_stable_row_ids = false))]
     fn apply(
         &self,
         py: Python<'_>,
@@ -205,6 +205,7 @@ impl PyTransaction {
         data_storage_version: &str,
         timestamp_ns: i64,
         restored: Option<&PyManifest>,
+        read: Option<&PyManifest>,
         store: Option<&PyStore>,
         enable_stable_row_ids: bool,
     ) -> Result<PyManifest> {
@@ -216,6 +217,7 @@ impl PyTransaction {
         };
         let base = base.map(|manifest| manifest.0.clone());
         let restored = restored.map(|manifest| manifest.0.clone());
+        let read = read.map(|manifest| manifest.0.clone());
         let store = store.map(|store| store.store().clone());
         let next = py.detach(|| match (base.as_deref(), restored.as_deref()) {
             (Some(base), Some(restored)) => self.0.apply_restore(base, restored, &params),
@@ -226,9 +228,10 @@ impl PyTransaction {
                     Some(store) if shares => block_on(dictionaries_of(store, &self.0))?,
                     _ => Dictionaries::new(),
                 };
-                match &store {
-                    Some(store) => block_on(self.0.apply_in(store, base, &params, &shared)),
-                    None => self.0.apply_with(base, &params, &shared),
+                match (&store, read.as_deref(), base) {
+                    (_, Some(read), Some(base)) => self.0.apply_since(read, base, &params, &shared),
+                    (Some(store), _, base) => block_on(self.0.apply_in(store, base, &params, &shared)),
+                    (None, _, base) => self.0.apply_with(base, &params, &shared),
                 }
             }
         })?;

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use esker_proto::lance::table as pb;
 
 use prost::Message;
+use roaring::RoaringBitmap;
 
 use super::draft::{set_map, Draft};
 use super::field_ids::check_kept;
@@ -15,6 +16,7 @@ use super::repair::storage_version;
 use crate::error::{Result, TableError};
 use crate::fragment::{DataFile, Fragment};
 use crate::fragment_list::Edit;
+use crate::index::Index;
 use crate::manifest::{field, Manifest};
 use crate::operation::NewSchema;
 use crate::raw::RawMessage;
@@ -79,6 +81,38 @@ pub(super) fn merge(base: &Manifest, fragments: &[Fragment], schema: &NewSchema)
     let indices = indices::forget_fragments(base, &changed, &moved)?;
     draft.index_section = indices::keep_columns(indices.as_ref(), &ids)?;
     Ok(draft)
+}
+
+/// Indices without the fragments in which their columns lie in other files at `base` than they did at `read`, of which they were made.
+pub(super) fn without_moved(indices: Vec<Index>, read: &Manifest, base: &Manifest) -> Result<Vec<Index>> {
+    let mut covered = RoaringBitmap::new();
+    for index in indices.iter().filter(|index| !index.is_system()) {
+        covered |= index.fragment_bitmap()?.unwrap_or_default();
+    }
+    let is_covered = |fragment: &Fragment| u32::try_from(fragment.id()).is_ok_and(|id| covered.contains(id));
+    let mut then = HashMap::new();
+    for fragment in read.fragments() {
+        let fragment = fragment?;
+        if is_covered(&fragment) {
+            then.insert(fragment.id(), fragment);
+        }
+    }
+    let mut moved: Vec<(u64, HashSet<i32>)> = Vec::new();
+    for fragment in base.fragments() {
+        let fragment = fragment?;
+        if let Some(before) = then.get(&fragment.id()) {
+            let fields = moved_fields(before, &fragment);
+            if !fields.is_empty() {
+                moved.push((fragment.id(), fields));
+            }
+        }
+    }
+    let keep = |index: Index| {
+        let of_it = |(_, fields): &&(u64, HashSet<i32>)| index.fields().iter().any(|id| fields.contains(id));
+        let gone: HashSet<u64> = moved.iter().filter(of_it).map(|(id, _)| *id).collect();
+        indices::without(index, &gone)
+    };
+    indices.into_iter().map(keep).collect()
 }
 
 /// The fields whose values lie in other files of a fragment than before, or in none.
