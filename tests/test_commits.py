@@ -340,6 +340,41 @@ def test_the_peer_no_longer_trusts_its_indices_where_a_merge_changed_columns_in_
     assert covered == {"a_idx": [1], "b_idx": [0, 1]}
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda dataset: dataset.insert(_ids(5, 1)),
+        lambda dataset: dataset.delete("id = 0"),
+        lambda dataset: dataset.update_config({"a": "b"}),
+        lambda dataset: dataset.optimize.compact_files(),
+        None,
+    ],
+    ids=["insert", "delete", "config", "compact", "nothing"],
+)
+@pytest.mark.parametrize("library", ["esker", "pylance"])
+def test_an_overwrite_without_retries_is_one_of_the_version_that_it_names(
+    uri: str, other: Callable[[Any], object] | None, library: str
+) -> None:
+    module: Any = esker if library == "esker" else lance
+    for start in (0, 10):
+        esker.write_dataset(_ids(start, 5), uri, mode="append" if start else "create")
+    files = [module.fragment.LanceFragment.create(uri, _ids(20, 3))]
+    overwrite = module.LanceOperation.Overwrite(_ids(20, 3).schema, files)
+    if other is None:
+        module.LanceDataset.commit(uri, overwrite, read_version=2, max_retries=0)
+        assert esker.dataset(uri).count_rows() == 3
+    else:
+        other(module.dataset(uri))
+    version = esker.dataset(uri).version
+    for base in ({"read_version": 2}, {}):
+        with pytest.raises(OSError, match=r"[Cc]onflict|0.manifest was not found"):
+            module.LanceDataset.commit(uri, overwrite, **base, max_retries=0)
+    assert esker.dataset(uri).version == version
+    if other is not None:
+        LanceDataset.commit(uri, LanceOperation.Overwrite(_ids(20, 3).schema, []), read_version=2, max_retries=1)
+        assert esker.dataset(uri).count_rows() == 0
+
+
 def _indexed_elsewhere(uri: str, stable: bool) -> LanceOperation.BaseOperation:
     """A table, and the operation that adds an index of its first version, which a worker built on a copy."""
     table = pa.table({"k": range(20), "a": range(100, 120)})

@@ -68,7 +68,8 @@ class CommitsApi(DatasetHandle):
             storage_options: Options of the store.
             enable_v2_manifest_paths: False gives a new table V1 manifest names.
             detached: Whether to commit a detached version: not in the history, opened only by its number.
-            max_retries: Attempts after the first.
+            max_retries: Attempts after the first. An overwrite without any is one of the version that it names, or of
+                no table: it is refused if others have committed anything since, as in pylance.
             commit_message: The commit message, a property of the transaction.
             enable_stable_row_ids: Whether a table that this creates has stable row ids.
             transaction_properties: Further properties of the transaction.

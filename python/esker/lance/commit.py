@@ -120,6 +120,7 @@ class LanceCommit:
             to; None keeps the table's.
         enable_stable_row_ids: Whether a table that this transaction creates has stable row ids.
         create: Whether it is an error if the table exists.
+        strict: Whether nobody else may have committed anything since the read version.
         scheme: How a new table names its manifests.
         lock: Held around the put, for stores without put-if-absent.
         base: The manifest of the base version, if it is at hand: it saves reading it.
@@ -136,6 +137,7 @@ class LanceCommit:
         data_storage_version: str | None = None,
         enable_stable_row_ids: bool = False,
         create: bool = False,
+        strict: bool = False,
         scheme: NamingScheme = "V2",
         lock: CommitLock | None = None,
         base: Manifest | None = None,
@@ -155,6 +157,7 @@ class LanceCommit:
         self._data_storage_version = data_storage_version
         self._enable_stable_row_ids = enable_stable_row_ids
         self._create = create
+        self._strict = strict
         self._scheme = scheme
         self._lock = lock
         self._reconcile = reconcile
@@ -209,6 +212,7 @@ class LanceCommit:
             "data_storage_version": self._data_storage_version,
             "enable_stable_row_ids": self._enable_stable_row_ids,
             "create": self._create,
+            "strict": self._strict,
             "scheme": self._scheme,
         }
 
@@ -251,6 +255,8 @@ class LanceCommit:
             # Settings become what the caller said, whatever versions that are gone had made of them.
             sets = self.transaction.operation == "UpdateConfig" and not self._create
             return Verdict.RERUN if sets else Verdict.REFUSE
+        if self._strict:
+            return Verdict.REFUSE
         verdict = _VERDICTS[self.transaction.conflict_with(change.transaction)]
         if verdict is Verdict.RERUN and self._reconcile is not None and change.manifest is not None:
             adapted = self._reconcile(self.transaction, change.manifest, change.transaction)

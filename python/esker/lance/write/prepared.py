@@ -69,10 +69,12 @@ def commit_prepared(target: LanceTarget, prepared: PreparedChange, how: WriteCom
         InvalidArgumentError: The change needs a base version (`read_version`), and none is given.
     """
     operation, read_version = prepared.operation, prepared.read_version
+    # As in pylance: an overwrite without retries is one of the version that it names, and of no other.
+    is_strict = isinstance(operation, LanceOperation.Overwrite) and how.max_retries == 0 and not detached
     if read_version is None:
         if not isinstance(operation, LanceOperation.Overwrite | LanceOperation.Restore):
             raise InvalidArgumentError(f"read_version is required for {operation.name}, expected the version it read")
-        read_version = target.read_version
+        read_version = 0 if is_strict else target.read_version
     lock = how.lock or target.lock
     transaction = operation.to_native(read_version, prepared.properties, uuid=prepared.uuid)
     change = LanceCommit(
@@ -80,6 +82,7 @@ def commit_prepared(target: LanceTarget, prepared: PreparedChange, how: WriteCom
         transaction,
         data_storage_version=_files_version(transaction, target.base),
         enable_stable_row_ids=how.stable_row_ids,
+        strict=is_strict,
         scheme="V2" if how.v2_names else "V1",
         lock=lock,
         base=target.base,
