@@ -408,6 +408,19 @@ def test_an_index_does_not_cover_columns_that_changed_in_place_meanwhile(uri: st
     assert [peer.to_table(filter=where)["k"].to_pylist() for where in ("a = 999", "a = 103")] == expected
 
 
+@pytest.mark.parametrize("how", ["dropped", "cast"])
+def test_an_index_of_a_column_that_is_gone_meanwhile_is_a_conflict(uri: str, how: str) -> None:
+    create = _indexed_elsewhere(uri, stable=False)
+    if how == "dropped":
+        lance.dataset(uri).drop_columns(["a"])
+    else:
+        lance.dataset(uri).alter_columns({"path": "a", "data_type": pa.int32()})
+    with pytest.raises(CommitConflictError, match="was made of version 1") as caught:
+        LanceDataset.commit(uri, create, read_version=1)
+    assert caught.value.retryable
+    assert esker.dataset(uri).version == 2
+
+
 def test_an_index_of_a_version_that_is_gone_is_refused(uri: str) -> None:
     create = _indexed_elsewhere(uri, stable=False)
     dataset = esker.dataset(uri)

@@ -17,6 +17,7 @@ from ..exceptions import (
     AlreadyExistsError,
     CommitConflictError,
     CommitStateUnknownError,
+    InvalidArgumentError,
     NotFoundError,
     OldTableError,
     UnsupportedError,
@@ -321,16 +322,28 @@ class LanceCommit:
         replaces = base is None or self.transaction.operation != "Append"
         storage = self._data_storage_version if replaces and self._data_storage_version else kept
         self._put_on = base
-        self._made = self.transaction.apply(
-            base,
-            version=version,
-            data_storage_version=storage,
-            timestamp_ns=time.time_ns(),
-            restored=self._version_to_restore(),
-            read=self._version_indexed(base),
-            store=self.log.store,
-            enable_stable_row_ids=self._enable_stable_row_ids,
-        )
+        try:
+            self._made = self.transaction.apply(
+                base,
+                version=version,
+                data_storage_version=storage,
+                timestamp_ns=time.time_ns(),
+                restored=self._version_to_restore(),
+                read=self._version_indexed(base),
+                store=self.log.store,
+                enable_stable_row_ids=self._enable_stable_row_ids,
+            )
+        except InvalidArgumentError as error:
+            if self.operation != "CreateIndex" or base is None or base.version <= self.read_version:
+                raise
+            # Its columns were there when it was made.
+            raise CommitConflictError(
+                f"CreateIndex of {self.uri} was made of version {self.read_version}: {error}",
+                uri=self.uri,
+                version=version,
+                operation=self.operation,
+                retryable=True,
+            ) from error
         self._stage()
         return self._made.encode()
 
