@@ -433,6 +433,15 @@ def test_an_index_of_a_version_that_is_gone_is_refused(uri: str) -> None:
     assert esker.dataset(uri).version == 2
 
 
+def test_an_index_of_a_version_that_is_gone_is_taken_where_nothing_moved(uri: str) -> None:
+    create = _indexed_elsewhere(uri, stable=False)
+    esker.dataset(uri).insert(pa.table({"k": [20], "a": [103]}))
+    esker.dataset(uri).delete("k = 5")
+    Path(uri, "_versions", f"{2**64 - 1 - 1}.manifest").unlink()
+    LanceDataset.commit(uri, create, read_version=1)
+    assert lance.dataset(uri).to_table(filter="a = 103")["k"].to_pylist() == [3, 20]
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -169,6 +169,7 @@ class LanceCommit:
         self._made: Manifest | None = None
         self._held: HeldColumns | None = None
         self._follows = False
+        self._may_move_columns = False
         self._known = 0
         self._landed: int | None = None
         self._staged = False
@@ -258,6 +259,7 @@ class LanceCommit:
             return Verdict.RERUN if sets else Verdict.REFUSE
         if self._strict:
             return Verdict.REFUSE
+        self._may_move_columns |= change.transaction.operation in ("Update", "Merge")
         verdict = _VERDICTS[self.transaction.conflict_with(change.transaction)]
         if verdict is Verdict.RERUN and self._reconcile is not None and change.manifest is not None:
             adapted = self._reconcile(self.transaction, change.manifest, change.transaction)
@@ -594,6 +596,8 @@ class LanceCommit:
         try:
             return self.read_manifest
         except NotFoundError:
+            if not self._may_move_columns:
+                return None
             raise CommitConflictError(
                 f"CreateIndex of {self.uri} was made of version {self.read_version}, which a clean-up has removed: "
                 "nobody knows what lay in which files; nothing was committed: make the index of the newest version",
