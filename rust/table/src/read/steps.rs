@@ -96,7 +96,10 @@ pub(super) fn steps_of(filter: &Predicate, columns: &[String]) -> Result<Vec<Ste
         steps.push(step);
     }
     let has_constant = steps.iter().any(|step| step.places.is_empty() && !step.may_fail);
-    if steps.len() < 2 || has_constant {
+    // Conditions may fall away where they are put together (`b = 1 AND (c = 2 OR b = 1)`), and their columns with them, which the scan
+    // counts on.
+    let read: BTreeSet<usize> = steps.iter().flat_map(|step| step.places.iter().copied()).collect();
+    if steps.len() < 2 || has_constant || read.len() < columns.len() {
         return Ok(vec![whole(filter, columns)]);
     }
     Ok(steps)
@@ -147,6 +150,8 @@ mod tests {
         // What may fail stays behind what stands before it, and reads only what is new.
         assert_eq!(places("a <> 0 AND 10 / a > b AND c < 5"), [vec![0], vec![1, 2]]);
         assert_eq!(places("10 / a > b AND c < 5"), [vec![0, 1, 2]]);
+        // A column that falls away with its condition is read all the same.
+        assert_eq!(places("a > 1 AND b = 3 AND (c = 2 OR b = 3)"), [vec![0, 1, 2]]);
     }
 
     #[test]
