@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from esker.delta import DeltaTable, Field, write_deltalake
+from esker.delta.change import column_copies
 from tests.delta_mixed_model import (
     SCHEMA,
     UPDATES,
@@ -470,11 +471,18 @@ def _check_bounds(name: str, values: pa.ChunkedArray, statistics: dict[str, Any]
 
 
 def run(seed: int, turns: int, folder: Path, spark: Any = None) -> collections.Counter[str]:
-    """One table of a seed.
+    """One table of a seed. Every other one has its files copied column by column, which large ones are.
 
     Raises:
         AssertionError: It names the turns up to a difference.
     """
+    with pytest.MonkeyPatch.context() as patch:
+        if seed % 2:
+            patch.setattr(column_copies, "LEAST_COPIED", 0)
+        return _run(seed, turns, folder, spark)
+
+
+def _run(seed: int, turns: int, folder: Path, spark: Any) -> collections.Counter[str]:
     numbers = random.Random(seed)
     table = MixedTurns(folder / f"table-{seed}", numbers, spark, plain=spark is None or numbers.random() < 0.5)
     try:

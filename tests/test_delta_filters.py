@@ -8,6 +8,7 @@ from pathlib import Path
 import deltalake
 import lance
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import esker
@@ -123,3 +124,28 @@ def test_functions_of_other_dialects_work_or_are_refused_in_a_line(typed: DeltaT
         assert sql in found
     else:
         assert found == [1]
+
+
+LONG_TEXTS = ["ж" * 60, "x" + "ж" * 60, "日本語テキスト" * 6, "a" + "日本語テキスト" * 6, "ab" + "日本語テキスト" * 6]
+
+
+@pytest.mark.parametrize("text", LONG_TEXTS)
+def test_long_texts_of_other_alphabets(tmp_path: Path, text: str) -> None:
+    """pyarrow's text of an expression is cut, in the middle of a character too."""
+    rows = pa.table({"k": [text, "b"], "n": [1, 2], "x": [0.5, float("nan")]})
+    write_deltalake(tmp_path, rows)
+    table = DeltaTable(tmp_path)
+    for filters in ([("k", "in", [text])], [("k", "=", text)], pc.field("k").isin([text]), pc.field("k") == text):
+        assert table.to_pyarrow_table(filters=filters)["n"].to_pylist() == [1]
+    merger = table.merge(rows, "t.k = s.k", "s", "t").when_matched_update({"n": "s.n + 1"})
+    assert merger.execute()["num_target_rows_updated"] == 2
+
+
+@pytest.mark.parametrize("place", [0, 15, 29])
+def test_nan_anywhere_in_a_long_list(tmp_path: Path, place: int) -> None:
+    write_deltalake(tmp_path, pa.table({"x": [1.0, 2.0, float("nan")], "i": range(3)}))
+    values = [1000.0 + number for number in range(30)]
+    values[place] = float("nan")
+    table = DeltaTable(tmp_path)
+    assert table.to_pyarrow_table(filters=[("x", "in", values)])["i"].to_pylist() == [2]
+    assert table.to_pyarrow_table(filters=pc.field("x").isin(values))["i"].to_pylist() == [2]

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Literal, Protocol, final, type_check_only
 
 from ..exceptions import EskerError
-from .expr import Predicate
+from .expr import ArrowBatchExportable, Predicate
 from .store import Store
 from .table import Manifest
 
-__all__ = ["BatchStream", "count_rows", "deleted_row_ids", "ruled_out", "scan", "take", "take_ids"]
+__all__ = ["BatchStream", "count_rows", "deleted_row_ids", "ruled_out", "scan", "string_views", "take", "take_ids"]
 
 @type_check_only
 class ArrowArrayExportable(Protocol):
@@ -53,6 +53,7 @@ def scan(
     blobs: Literal["bytes", "descriptions"] = "descriptions",
     order_by: Sequence[tuple[str, bool, bool]] = ...,
     strict_batch_size: bool = False,
+    string_view: bool = False,
 ) -> BatchStream:
     """Rows of a version as batches.
 
@@ -77,11 +78,15 @@ def scan(
         order_by: Columns or dotted paths, each with whether it ascends and whether nulls come first; the first
             ones decide. Rows with equal keys stay in the table's order. Holds the result in memory.
         strict_batch_size: Whether all batches but the last have `batch_size` rows.
+        string_view: Whether texts are read as `string_view`, but for those of dictionaries and extension types.
 
     Raises:
         InvalidArgumentError: A column does not exist (`column`), a fragment does not exist.
         UnsupportedError: A type or an encoding that this release cannot read.
     """
+
+def string_views(batch: ArrowBatchExportable) -> ArrowBatchExportable:
+    """The batch with its texts as `string_view`, but for those of dictionaries and extension types."""
 
 def take(
     store: Store,

@@ -69,8 +69,16 @@ def _to_substrait(expression: pc.Expression, schema: pa.Schema) -> bytes:
                     type=str(schema.field(name).type),
                 ) from error
         if isinstance(error, pa.ArrowNotImplementedError):
-            raise UnsupportedError(f"filter {expression} has no form in Substrait: {error}") from error
-        raise InvalidArgumentError(f"filter {expression} does not fit the table: {error}") from error
+            raise UnsupportedError(f"filter {_told(expression)} has no form in Substrait: {error}") from error
+        raise InvalidArgumentError(f"filter {_told(expression)} does not fit the table: {error}") from error
+
+
+def _told(expression: pc.Expression) -> str:
+    """An expression for a message. pyarrow may cut a long text in the middle of a character."""
+    try:
+        return str(expression)
+    except UnicodeDecodeError:
+        return "expression"
 
 
 def _portable(type_: pa.DataType) -> bool:

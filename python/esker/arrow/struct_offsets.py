@@ -31,10 +31,23 @@ def rebased(stream: ArrowStreamExportable) -> ArrowStreamExportable:
     return pa.RecordBatchReader.from_batches(reader.schema, _batches(reader))  # type: ignore[no-any-return]
 
 
+def rebased_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows, with every nested struct starting at offset zero.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.arrow.struct_offsets import rebased_batch
+        >>> rows = pa.record_batch({"c": [{"a": {"b": 1}}, {"a": {"b": 2}}]}).slice(1)
+        >>> rebased_batch(rows)["c"].offset
+        0
+    """
+    columns = [_rebase(column) if _is_nested(column.type) else column for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
 def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     for batch in reader:
-        columns = [_rebase(column) if _is_nested(column.type) else column for column in batch.columns]
-        yield pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+        yield rebased_batch(batch)
 
 
 def _children(type_: pa.DataType) -> list[pa.DataType]:

@@ -186,6 +186,10 @@ class ScannerBuilder:
         """Whether to skip groups of rows by their statistics: zone maps, and the statistics of files of version 0.1."""
         return self._with(use_stats=bool(use_stats))
 
+    def string_view(self, string_view: bool = True) -> ScannerBuilder:
+        """Whether texts are returned as `string_view`, also within structs, lists and maps."""
+        return self._with(string_view=bool(string_view))
+
     def progress(self, callback: Progress | Callable[[int], object]) -> ScannerBuilder:
         """A callback for each batch, with the number of rows so far, or a `Progress`."""
         return self._with(progress=as_progress(callback))

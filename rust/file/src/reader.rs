@@ -275,23 +275,7 @@ impl FileReader {
         rows: &[Range<u64>],
         decoding: Decoding,
     ) -> Result<RecordBatch> {
-        let mut previous = 0;
-        for range in rows {
-            if range.start < previous || range.end < range.start {
-                return Err(FileError::invalid("expected sorted row ranges that do not overlap"));
-            }
-            previous = range.end;
-        }
-        if previous > self.num_rows() {
-            return Err(FileError::corrupt(
-                self.path(),
-                format!(
-                    "expected at least {previous} rows, found {} in the file; the table and the file disagree",
-                    self.num_rows()
-                ),
-            ));
-        }
-        let rows: Vec<Range<u64>> = rows.iter().filter(|r| !r.is_empty()).cloned().collect();
+        let rows = self.checked(rows)?;
         let num_rows = length(count(&rows))?;
         let arrays: Vec<ArrayRef> = if rows.is_empty() {
             projection
@@ -317,6 +301,40 @@ impl FileReader {
         let options = RecordBatchOptions::new().with_row_count(Some(num_rows));
         RecordBatch::try_new_with_options(projection.schema.clone(), arrays, &options)
             .map_err(|e| FileError::corrupt(self.path(), e.to_string()))
+    }
+
+    /// Reads rows of the only column of a projection as keys and values, an array of Arrow's dictionary type, where all pages that they lie
+    /// in have dictionaries that are small beside the rows; as plain values otherwise. `None` for columns that are never read like that.
+    pub async fn read_keyed(&self, projection: &FileProjection, rows: &[Range<u64>]) -> Result<Option<ArrayRef>> {
+        let (OpenFile::V2_1(file), Columns::V2_1(columns)) = (&self.file, &projection.columns) else {
+            return Ok(None);
+        };
+        let rows = self.checked(rows)?;
+        if rows.is_empty() || !columns.may_be_keyed() {
+            return Ok(None);
+        }
+        Ok(Some(file.read_keyed(columns, &rows).await?))
+    }
+
+    /// The rows to read, without empty ranges.
+    fn checked(&self, rows: &[Range<u64>]) -> Result<Vec<Range<u64>>> {
+        let mut previous = 0;
+        for range in rows {
+            if range.start < previous || range.end < range.start {
+                return Err(FileError::invalid("expected sorted row ranges that do not overlap"));
+            }
+            previous = range.end;
+        }
+        if previous > self.num_rows() {
+            return Err(FileError::corrupt(
+                self.path(),
+                format!(
+                    "expected at least {previous} rows, found {} in the file; the table and the file disagree",
+                    self.num_rows()
+                ),
+            ));
+        }
+        Ok(rows.iter().filter(|r| !r.is_empty()).cloned().collect())
     }
 }
 

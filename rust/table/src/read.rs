@@ -2,6 +2,7 @@
 
 mod blobs;
 mod by_address;
+mod by_value;
 mod chunk;
 mod chunking;
 mod file_columns;
@@ -20,6 +21,7 @@ mod strict;
 mod system;
 mod take;
 mod top_fields;
+mod views;
 mod zone_maps;
 
 pub use blobs::{locate_blobs, LocatedBlob, RowSelection};
@@ -38,4 +40,5 @@ pub use statistics::GroupCounts;
 pub use system::SystemColumn;
 pub(crate) use take::live_rows;
 pub use take::{take, take_ids};
+pub use views::string_views;
 pub(crate) use zone_maps::zone_map;

@@ -14,7 +14,7 @@ from __future__ import annotations
 import io
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -116,6 +116,7 @@ class ColumnCopies:
         parquet: How Parquet is written.
         after: What the table is after the change, if it is something else than before.
         alone: Whether small files are copied on their own, too, rather than written into one.
+        assigned: The columns that get new values where rows may go, too: files stay in their partitions.
 
     Example:
         `copies = ColumnCopies(table, {"n"}, staged, None)`
@@ -130,6 +131,7 @@ class ColumnCopies:
         *,
         after: TableState | None = None,
         alone: bool = False,
+        assigned: Collection[str] = (),
     ) -> None:
         state = after or table.state
         self._table = table
@@ -151,7 +153,7 @@ class ColumnCopies:
             parquet is None
             and not table.writes_vectors
             and not state.keeps_change_feed
-            and not wanted & set(state.partition_by)
+            and (wanted | set(assigned)).isdisjoint(state.partition_by)
             and (self._only or bool(self._fields))
             and state.configuration.get("delta.columnMapping.mode") != "id"
         )

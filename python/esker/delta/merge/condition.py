@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from ..read.sql_names import columns_in_backticks, in_own_words
 from ..write.conformed_values import is_text
 from .joined import JoinedColumns, JoinedExpression
-from .sql_parts import conjuncts, names_one_column, sides
+from .sql_parts import conjuncts, sides
 
 
 @dataclass(frozen=True)
@@ -131,8 +131,8 @@ def _join_key(sql: str, columns: JoinedColumns) -> JoinKey | None:
             if kind is None:
                 return None
             names = [
-                names[0] if len(names) == 1 and names_one_column(part) and not pa.types.is_nested(found.type) else None
-                for part, found, names in ((text, target, target.target), (other, source, source.source))
+                None if pa.types.is_nested(found.type) else found.is_column(part)
+                for part, found in ((text, target), (other, source))
             ]
             return JoinKey(target, source, kind, *names)
     return None

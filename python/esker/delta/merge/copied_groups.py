@@ -22,8 +22,8 @@ _COLUMNS = 16
 
 def changed_columns(
     clauses: Sequence[BoundClause], by_source: Sequence[BoundClause], values: RowValues, condition: JoinCondition
-) -> set[str] | None:
-    """The columns that rows of the table get new values in; None if rows may go.
+) -> set[str]:
+    """The columns that rows of the table get new values in, those that stay.
 
     A column that gets the key that its row was found by stays as it is.
 
@@ -39,7 +39,7 @@ def changed_columns(
     changed: set[str] = set()
     for clause in (*clauses, *by_source):
         if clause.action == "delete":
-            return None
+            continue
         changed |= values.generated
         for name in clause.values:
             source = clause.columns.get(name)
@@ -149,7 +149,8 @@ class CopiedGroups:
         self, rows: OpenFile, group: int, clause: BoundClause, numbers: np.ndarray, source: pa.RecordBatch | None
     ) -> pa.RecordBatch:
         """The new values of some rows, in the columns that change."""
-        old = None
+        # Not none: there are rows, of which nothing has to be read.
+        old = pa.RecordBatch.from_arrays([], schema=pa.schema([]))
         if self._read:
             only = pa.array(numbers.astype(np.uint64))
             columns: list[pa.Array] = []

@@ -17,6 +17,7 @@ from ..._native.expr import Expression, Predicate
 from ...exceptions import InvalidArgumentError
 from ..read.session_zone import in_zone
 from ..read.sql_names import columns_in_backticks, in_own_words
+from .sql_parts import names_column
 
 _SOURCE = "esker.source"
 """What the source is called where the caller gives it no alias."""
@@ -47,6 +48,18 @@ class JoinedExpression:
     def type(self) -> pa.DataType:
         """The type of its values."""
         return pa.field(self.expression).type
+
+    def is_column(self, sql: str) -> str | None:
+        """The one column that it reads, if it is that column as it is; `sql` is its text, with names in backticks."""
+        read = (*self.target, *self.source)
+        if len(read) != 1 or not names_column(sql, read[0]):
+            return None
+        kinds = []
+        for field, (side, name) in zip(self.schema, self.names, strict=True):
+            if side != "length":
+                kinds.append(field.type if name is not None else field.type.field(read[0]).type)
+        # `a.a` may be a field of a column.
+        return read[0] if kinds == [self.type] else None
 
     def evaluate(
         self,

@@ -19,7 +19,7 @@ from ..read.sql_names import columns_in_backticks
 from ..write.conformed_values import fitted
 from .clauses import Action, Clause
 from .joined import JoinedColumns, JoinedExpression
-from .sql_parts import bare, names_one_column, tokens
+from .sql_parts import bare, tokens
 
 
 def assigned_column(given: str, names: list[str], target_alias: str | None, source_alias: str | None) -> str | None:
@@ -119,8 +119,9 @@ def bind_clause(
         if found in values:
             raise InvalidArgumentError(f"expected each column once, found {found!r} twice", column=found)
         value = values[found] = columns.parse(sql)
-        if not value.target and len(value.source) == 1 and names_one_column(columns_in_backticks(sql)):
-            as_they_are[found] = value.source[0]
+        same = None if value.target else value.is_column(columns_in_backticks(sql))
+        if same is not None:
+            as_they_are[found] = same
     if clause.action == "insert":
         check_defaults(after.schema, set(names) - values.keys())
     for own in after.schema.to_arrow():
@@ -195,8 +196,10 @@ class RowValues:
                 columns.append(pa.nulls(rows, field.type))
         made = pa.RecordBatch.from_arrays(columns, schema=self.schema)
         made = self._constraints.generate(made, self.generated - clause.values.keys())
+        # Of columns that were not read the old values stay.
+        unread = set() if old is None else set(made.schema.names) - clause.values.keys() - set(old.schema.names)
         try:
-            self._constraints.enforce(made)
+            self._constraints.enforce(made.select([n for n in made.schema.names if n not in unread - self.checked]))
         except InvalidArgumentError as error:
             if "Invalid data found" in error.message:
                 raise

@@ -135,8 +135,10 @@ def _prepare(target: WriteTarget, request: MergeRequest, staged: StagedFiles) ->
         after=after,
         budget=request.budget,
     ) as files:
-        changed = changed_columns(matched, by_source, values, condition)
-        copies = ColumnCopies(table, changed, staged, request.parquet, after=after)
+        assigned = changed_columns(matched, by_source, values, condition)
+        deletes = any(clause.action == "delete" for clause in (*matched, *by_source))
+        changed = None if deletes else assigned
+        copies = ColumnCopies(table, changed, staged, request.parquet, after=after, assigned=assigned)
         writer = MergeWriter(table, files, values, matched, by_source, inserts, matches, copies, changed, None)
         for part in parts:
             seen = matcher.match(found, part)

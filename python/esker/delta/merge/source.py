@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..._native.merge import DiskQuota, KeyJoin, MergeSource, RowPartitions
+from ...arrow.struct_offsets import rebased
 from ...exceptions import EskerError, InvalidArgumentError
 from ..definition.constraints import GENERATION
 from ..write.conformed_values import fitted
@@ -85,7 +86,7 @@ class KeptSource:
         failed: list[BaseException] = []
         made = pa.RecordBatchReader.from_batches(self.schema, _noted(_plain(reader, self.schema), failed))
         try:
-            self._kept = MergeSource(made, memory_limit=memory_limit, disk=disk)
+            self._kept = MergeSource(rebased(made), memory_limit=memory_limit, disk=disk)
         except EskerError:
             if failed:
                 # What the caller's rows raised, Ctrl-C among it, rather than what became of it on its way.

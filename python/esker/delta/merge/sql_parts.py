@@ -111,15 +111,21 @@ def sides(sql: str) -> tuple[str, str] | None:
     return sql[: equal[0].start].strip(), sql[equal[0].end :].strip()
 
 
-def names_one_column(sql: str) -> bool:
-    """Whether SQL is a name alone, with or without the alias of its table.
+def names_column(sql: str, column: str) -> bool:
+    """Whether SQL is the name of a column alone, with or without the alias of its table.
+
+    Of a field in a column of the same name, `a.a`, it is not known here.
 
     Example:
-        >>> from esker.delta.merge.sql_parts import names_one_column
-        >>> names_one_column("t.`a b`"), names_one_column("t.a + 1")
-        (True, False)
+        >>> from esker.delta.merge.sql_parts import names_column
+        >>> names_column("t.`a b`", "a b"), names_column("t.a + 1", "a"), names_column("not t.a", "a")
+        (True, False, False)
     """
-    return all(token.kind in ("word", "name") or token.text == "." for token in tokens(sql))
+    found = list(tokens(sql))
+    kinds = [token.kind in ("word", "name") for token in found]
+    if kinds != [True] and not (kinds == [True, False, True] and found[1].text == "."):
+        return False
+    return bare(found[-1].text).lower() == column.lower()
 
 
 def without_alias(sql: str, alias: str) -> str:

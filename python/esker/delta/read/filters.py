@@ -131,12 +131,23 @@ def bind(
     if isinstance(filters, pc.Expression):
         terms = terms_of(predicate)
     # With a literal NaN pyarrow skips row groups, by bounds, that hold matching rows. A false positive costs time only.
-    names_nan = "nan" in str(expression).lower() and _reads_floats(schema, expression)
+    names_nan = _may_name_nan(expression) and _reads_floats(schema, expression)
     keeps_nan = names_nan or bool(predicate.keeps_nan)
     # The simplified predicate may read fewer columns than the expression, by which rows are filtered.
     read = pa.schema([schema.field(name) for name in predicate.columns])
     columns = predicate.columns if _takes(read, expression) else None
     return BoundFilter([predicate], columns, expression=expression, terms=terms, keeps_nan=keeps_nan)
+
+
+def _may_name_nan(expression: pc.Expression) -> bool:
+    """Whether NaN is among an expression's literals, as far as its text tells, which leaves out what long lists have in
+    the middle."""
+    try:
+        text = str(expression)
+    except UnicodeDecodeError:
+        # Long texts are cut in the middle of a character.
+        return True
+    return "nan" in text.lower() or "..." in text
 
 
 def _takes(schema: pa.Schema, expression: pc.Expression) -> bool:

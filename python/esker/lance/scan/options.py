@@ -79,6 +79,7 @@ class ScanOptions:
     use_stats: bool = True
     blobs: Literal["bytes", "descriptions"] = "descriptions"
     json_text: bool = False
+    string_view: bool = False
     scan_stats_callback: Callable[[ScanStatistics], object] | None = field(default=None, compare=False)
     progress: Progress | None = field(default=None, compare=False)
 

@@ -150,6 +150,7 @@ class Scan:
             blobs=options.blobs,
             order_by=[(key.column_name, key.ascending, key.nulls_first) for key in options.order_by],
             strict_batch_size=options.strict_batch_size,
+            string_view=options.string_view and not self.projection.expressions,
         )
 
     def _shaped_schema(self, stream: native.BatchStream) -> pa.Schema:
@@ -160,7 +161,12 @@ class Scan:
     def _shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         present = self.projection.columns or ()
         shaped = self.projection.apply(batch, [n for n, wanted in self._added() if wanted and n not in present])
-        return as_json_text(shaped) if self.options.json_text else shaped
+        if self.options.json_text:
+            shaped = as_json_text(shaped)
+        if self.options.string_view and self.projection.expressions:
+            # Expressions are evaluated on plain texts.
+            return pa.record_batch(native.string_views(shaped))
+        return shaped
 
     def _added(self) -> tuple[tuple[str, bool], ...]:
         """The columns that options add after the others, and whether they are wanted."""

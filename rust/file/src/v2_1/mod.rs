@@ -23,6 +23,7 @@ pub(crate) mod full_zip;
 pub(crate) mod general;
 pub(crate) mod hints;
 pub(crate) mod inline_bitpacking;
+mod keyed;
 pub(crate) mod leaf;
 pub(crate) mod levels;
 pub(crate) mod message;

@@ -12,8 +12,9 @@ use futures::future::try_join_all;
 
 use super::columns::assign_columns;
 use super::fetch::fetch;
+use super::keyed::keyed;
 use super::leaf::{LeafColumn, LoadedPage};
-use super::tree::{ColumnTree, Leaf};
+use super::tree::{ColumnTree, Leaf, Node};
 use super::turns::Turns;
 use crate::cache::Owner;
 use crate::container::Container;
@@ -51,6 +52,12 @@ impl LeafColumns {
     /// The columns' numbers.
     pub(crate) fn columns(&self) -> Vec<usize> {
         self.0.columns.clone()
+    }
+
+    /// Whether they are one column of values, no blobs, that pages may have dictionaries of.
+    pub(crate) fn may_be_keyed(&self) -> bool {
+        let (nodes, leaves) = (self.0.nodes.as_slice(), self.0.leaves.as_slice());
+        matches!((nodes, leaves), ([Node::Leaf(_)], [leaf]) if leaf.blob.is_none() && !leaf.data_type.is_nested())
     }
 
     /// The leaf that lies in a column.
@@ -120,6 +127,18 @@ impl LeafFile {
             leaves.push(finished);
         }
         tree.assemble(&self.path, leaves, count(rows))
+    }
+
+    /// Reads sorted, separate, non-empty `rows` of the only column of a projection, as keys and values where [`keyed`] has it.
+    pub(crate) async fn read_keyed(&self, columns: &LeafColumns, rows: &[Range<u64>]) -> Result<ArrayRef> {
+        let tree = &columns.0;
+        let ([leaf], [Node::Leaf(_)]) = (tree.leaves.as_slice(), tree.nodes.as_slice()) else {
+            return Err(FileError::invalid("expected one column that is a leaf"));
+        };
+        let mut loaded = fetch(self, &tree.leaves, rows).await?;
+        let pages = loaded.pop().unwrap_or_default();
+        let leaf = keyed(leaf, &pages, count(rows)).unwrap_or_else(|| leaf.clone());
+        Ok(LeafColumn::decode(&leaf, &self.path, &pages)?.finish()?.array)
     }
 
     /// Reads `rows` of each leaf.

@@ -17,7 +17,7 @@ use crate::error::{FileError, Result};
 use crate::schema::{description_type, Field};
 
 /// One leaf of a read.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Leaf {
     pub(crate) column: usize,
     pub(crate) data_type: DataType,

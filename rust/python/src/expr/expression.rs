@@ -7,9 +7,10 @@ use esker_expr::{Expression, Numbers};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 use pyo3_arrow::ffi::{to_array_pycapsules, to_schema_pycapsule};
-use pyo3_arrow::{PyDataType, PyRecordBatch, PySchema};
+use pyo3_arrow::{PyDataType, PySchema};
 
 use super::predicate::picklable;
+use crate::arrow::PyRows;
 use crate::error::{python, Result};
 
 /// An expression over the columns of one schema.
@@ -79,7 +80,7 @@ impl PyExpression {
     fn evaluate<'py>(
         &self,
         py: Python<'py>,
-        batch: PyRecordBatch,
+        batch: PyRows,
         data_type: Option<PyDataType>,
     ) -> Result<Bound<'py, PyAny>> {
         let batch = batch.into_inner();

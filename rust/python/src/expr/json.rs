@@ -8,14 +8,14 @@ use esker_expr::json;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 use pyo3_arrow::ffi::to_array_pycapsules;
-use pyo3_arrow::PyRecordBatch;
 
+use crate::arrow::PyRows;
 use crate::error::{python, Result};
 
 /// A batch for Python, by the PyCapsule interface.
 #[pyclass(module = "esker._native.expr", frozen)]
-pub(super) struct Batch {
-    batch: RecordBatch,
+pub(crate) struct Batch {
+    pub(crate) batch: RecordBatch,
 }
 
 #[pymethods]
@@ -36,7 +36,7 @@ impl Batch {
 /// The batch with its `arrow.json` columns as JSONB.
 #[pyfunction]
 #[pyo3(signature = (batch, first_row = 0))]
-pub(super) fn to_jsonb(py: Python<'_>, batch: PyRecordBatch, first_row: usize) -> Result<Batch> {
+pub(super) fn to_jsonb(py: Python<'_>, batch: PyRows, first_row: usize) -> Result<Batch> {
     let batch = batch.into_inner();
     let batch = py.detach(|| json::to_jsonb(&batch, first_row))?;
     Ok(Batch { batch })
@@ -44,7 +44,7 @@ pub(super) fn to_jsonb(py: Python<'_>, batch: PyRecordBatch, first_row: usize) -
 
 /// The batch with its `lance.json` columns as text.
 #[pyfunction]
-pub(super) fn to_json_text(py: Python<'_>, batch: PyRecordBatch) -> Result<Batch> {
+pub(super) fn to_json_text(py: Python<'_>, batch: PyRows) -> Result<Batch> {
     let batch = batch.into_inner();
     let batch = py.detach(|| json::to_text(&batch))?;
     Ok(Batch { batch })

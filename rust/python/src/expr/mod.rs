@@ -4,6 +4,7 @@ mod expression;
 mod json;
 mod predicate;
 
+pub(crate) use json::Batch;
 pub(crate) use predicate::PyPredicate;
 
 use pyo3::prelude::*;

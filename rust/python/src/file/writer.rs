@@ -7,8 +7,8 @@ use esker_file::{FileVersion, FileWriter, Goal, WriteOptions};
 use esker_store::block_on;
 use esker_table::TableError;
 use pyo3::prelude::*;
-use pyo3_arrow::PyRecordBatch;
 
+use crate::arrow::PyRows;
 use crate::error::Result;
 use crate::schema::PySchema;
 use crate::store::PyStore;
@@ -68,7 +68,7 @@ impl PyFileWriter {
         Ok(PyFileWriter(Mutex::new(Some(writer))))
     }
 
-    fn write_batch(&self, py: Python<'_>, batch: PyRecordBatch) -> Result<()> {
+    fn write_batch(&self, py: Python<'_>, batch: PyRows) -> Result<()> {
         let batch = batch.into_inner();
         self.with(py, |writer| {
             block_on(async { Ok::<_, TableError>(writer.write(&batch).await?) })

@@ -6,8 +6,9 @@ use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::{DataType, Field, Schema};
 use esker_merge::{KeyJoin, MergeError};
 use pyo3::prelude::*;
-use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader};
+use pyo3_arrow::PyRecordBatchReader;
 
+use crate::arrow::PyRows;
 use crate::delta::PyArrowData;
 use crate::error::{python, Result};
 
@@ -34,13 +35,7 @@ impl PyKeyJoin {
     }
 
     #[pyo3(signature = (batch, *, first = 0, most = None))]
-    fn find(
-        &self,
-        py: Python<'_>,
-        batch: PyRecordBatch,
-        first: usize,
-        most: Option<usize>,
-    ) -> Result<(PyArrowData, usize)> {
+    fn find(&self, py: Python<'_>, batch: PyRows, first: usize, most: Option<usize>) -> Result<(PyArrowData, usize)> {
         let batch = batch.into_inner();
         let found = py.detach(|| self.0.find(batch.columns(), first, most.unwrap_or(usize::MAX)))?;
         let next = found.next;

@@ -4,9 +4,10 @@ use std::sync::{Mutex, MutexGuard};
 
 use esker_merge::{KeyJoin, MergeError, RowPartitions};
 use pyo3::prelude::*;
-use pyo3_arrow::{PyRecordBatch, PySchema};
+use pyo3_arrow::PySchema;
 
 use super::disk_quota::{quota, PyDiskQuota};
+use crate::arrow::PyRows;
 use crate::delta::PyArrowData;
 use crate::error::Result;
 
@@ -40,7 +41,7 @@ impl PyRowPartitions {
         py.detach(|| Ok(self.held()?.rows().to_vec()))
     }
 
-    fn push_by_key(&self, py: Python<'_>, batch: PyRecordBatch, keys: PyRecordBatch) -> Result<()> {
+    fn push_by_key(&self, py: Python<'_>, batch: PyRows, keys: PyRows) -> Result<()> {
         let (batch, keys) = (batch.into_inner(), keys.into_inner());
         py.detach(|| {
             let encoded = KeyJoin::encoder(&keys.schema())?.encode(keys.columns())?;
@@ -48,7 +49,7 @@ impl PyRowPartitions {
         })
     }
 
-    fn push_to(&self, py: Python<'_>, batch: PyRecordBatch, part: usize) -> Result<()> {
+    fn push_to(&self, py: Python<'_>, batch: PyRows, part: usize) -> Result<()> {
         let batch = batch.into_inner();
         py.detach(|| Ok(self.held()?.push_to(&batch, part)?))
     }

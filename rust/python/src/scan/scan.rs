@@ -14,7 +14,7 @@ use crate::table::PyManifest;
 /// Rows of a version as batches.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // They are Python's keywords.
-#[pyo3(signature = (store, manifest, *, columns = None, filter = None, limit = None, offset = None, batch_size = None, fragment_ids = None, row_range = None, with_row_id = false, with_row_address = false, scan_in_order = true, include_deleted_rows = false, use_stats = true, blobs = "descriptions", order_by = Vec::new(), strict_batch_size = false))]
+#[pyo3(signature = (store, manifest, *, columns = None, filter = None, limit = None, offset = None, batch_size = None, fragment_ids = None, row_range = None, with_row_id = false, with_row_address = false, scan_in_order = true, include_deleted_rows = false, use_stats = true, blobs = "descriptions", order_by = Vec::new(), strict_batch_size = false, string_view = false))]
 pub(crate) fn scan(
     store: &PyStore,
     manifest: &PyManifest,
@@ -33,6 +33,7 @@ pub(crate) fn scan(
     blobs: &str,
     order_by: Vec<(String, bool, bool)>,
     strict_batch_size: bool,
+    string_view: bool,
 ) -> Result<PyBatchStream> {
     let order_by = order_by.into_iter().map(|(column, ascending, nulls_first)| OrderKey {
         column,
@@ -46,6 +47,7 @@ pub(crate) fn scan(
         offset,
         batch_size,
         strict_batch_size,
+        string_view,
         fragment_ids,
         row_range: row_range.map(|(start, end)| start..end),
         with_row_id,

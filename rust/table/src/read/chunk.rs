@@ -10,10 +10,12 @@ use arrow_select::filter::FilterBuilder;
 use esker_expr::Predicate;
 use esker_file::Decoding;
 
+use super::by_value::{self, plain};
 use super::fragment_reader::FragmentProjection;
 use super::rows::{count, groups_by, mask_of, select};
 use super::steps::{order, Step};
 use super::system::{RowPlaces, SystemColumn};
+use super::views::viewed;
 use crate::error::{Result, TableError};
 
 /// The cost of one more run of rows in a column, in bytes that could be read and filtered in the same time (measured: about 200 ns).
@@ -44,6 +46,8 @@ pub(super) enum Output {
 pub(super) struct ChunkPlan {
     /// The schema of the batches that come out.
     pub(super) schema: SchemaRef,
+    /// The same with texts as views, where they are asked for.
+    pub(super) views: Option<SchemaRef>,
     /// The filter; none if all rows are wanted.
     pub(super) filter: Option<Predicate>,
     /// The filter in steps.
@@ -113,7 +117,7 @@ pub(super) async fn read_chunk(
     if tested.kept.is_empty() {
         return Ok(Vec::new());
     }
-    let others = read_kept(&source.other_columns, source.decoding, &rows, &tested).await?;
+    let others = read_kept(&source.other_columns, source.decoding, false, &rows, &tested).await?;
     split(plan, combine(plan, source, &tested.kept, &tested.columns, &others)?)
 }
 
@@ -168,17 +172,21 @@ async fn test_piece(plan: &ChunkPlan, source: &ChunkSource, rows: &[Range<u64>])
                 return Ok(tested);
             }
         }
-        let batch = read_kept(columns, source.decoding, rows, &tested).await?;
+        let batch = read_kept(columns, source.decoding, step.is_by_value(), rows, &tested).await?;
         for (place, array) in step.places.iter().zip(batch.columns()) {
             if let Some(column) = tested.columns.get_mut(*place) {
                 *column = Some(array.clone());
             }
         }
-        let mask = step
-            .predicate
-            .evaluate(&tested.batch(plan, source, batch.num_rows())?)?;
+        let mask = match by_value::mask(step, &batch, &plan.tested)? {
+            Some(mask) => mask,
+            None => truths(
+                &step
+                    .predicate
+                    .evaluate(&tested.batch(plan, source, step, batch.num_rows())?)?,
+            ),
+        };
         step.note(&mask);
-        let mask = truths(&mask);
         pending = Some(match pending {
             Some(before) => &before & &mask,
             None => mask,
@@ -216,17 +224,22 @@ impl Tested {
         }
         let column = |place: usize| {
             let left = pieces.iter().filter(|piece| !piece.kept.is_empty());
-            let parts = left.map(|piece| piece.columns.get(place)?.as_deref());
+            let parts = left.map(|piece| piece.columns.get(place)?.clone());
             let parts = parts
-                .collect::<Option<Vec<&dyn Array>>>()
+                .collect::<Option<Vec<ArrayRef>>>()
                 .filter(|parts| plan.needs(place) && !parts.is_empty());
-            parts.map(|parts| arrow_select::concat::concat(&parts)).transpose()
+            let Some((parts, field)) = parts.zip(plan.tested.fields().get(place)) else {
+                return Ok(None);
+            };
+            let parts = parts.iter().map(|part| plain(part, field.data_type()));
+            let parts = parts.collect::<Result<Vec<_>>>()?;
+            let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+            let joined = arrow_select::concat::concat(&parts);
+            joined.map(Some).map_err(|e| TableError::invalid(e.to_string()))
         };
         let columns = (0..plan.tested.fields().len()).map(column);
         Ok(Tested {
-            columns: columns
-                .collect::<std::result::Result<_, _>>()
-                .map_err(|e| TableError::invalid(e.to_string()))?,
+            columns: columns.collect::<Result<_>>()?,
             kept,
             mask: if is_all { Mask::All } else { Mask::ByRanges },
         })
@@ -260,11 +273,18 @@ impl Tested {
         Ok(())
     }
 
-    /// What was read so far, and the system columns that the filter reads.
-    fn batch(&self, plan: &ChunkPlan, source: &ChunkSource, rows: usize) -> Result<RecordBatch> {
-        let read = self.columns.iter().zip(plan.tested.fields());
-        let read = read.filter_map(|(array, field)| Some((field.clone(), array.clone()?)));
-        let (mut fields, mut arrays): (Vec<_>, Vec<_>) = read.unzip();
+    /// What was read so far of the columns that a step reads, and the system columns that the filter reads.
+    fn batch(&self, plan: &ChunkPlan, source: &ChunkSource, step: &Step, rows: usize) -> Result<RecordBatch> {
+        let (mut fields, mut arrays) = (Vec::new(), Vec::new());
+        for (array, field) in self.columns.iter().zip(plan.tested.fields()) {
+            if let Some(array) = array
+                .as_ref()
+                .filter(|_| step.predicate.columns().contains(field.name()))
+            {
+                fields.push(field.clone());
+                arrays.push(plain(array, field.data_type())?);
+            }
+        }
         for column in &plan.filter_system {
             fields.push(column.field());
             arrays.push(source.places.values(*column, &self.kept));
@@ -277,20 +297,25 @@ impl Tested {
 async fn read_kept(
     columns: &FragmentProjection,
     decoding: Decoding,
+    by_value: bool,
     rows: &[Range<u64>],
     tested: &Tested,
 ) -> Result<RecordBatch> {
+    let read = async |rows: &[Range<u64>]| match by_value {
+        true => columns.read_by_value(rows, decoding).await,
+        false => columns.read_by(rows, decoding).await,
+    };
     let kept = tested.kept.as_slice();
     let saved = (count(rows) - count(kept)).saturating_mul(columns.bytes_per_row());
     let cost = (kept.len() as u64)
         .saturating_mul(columns.num_columns())
         .saturating_mul(RUN_COST);
     if cost < saved || kept == rows {
-        return columns.read_by(kept, decoding).await;
+        return read(kept).await;
     }
-    let all = columns.read_by(rows, decoding).await?;
+    let all = read(rows).await?;
     if all.num_columns() == 0 {
-        return columns.read_by(kept, decoding).await;
+        return read(kept).await;
     }
     let mask = match &tested.mask {
         Mask::All => return Ok(all),
@@ -308,15 +333,17 @@ fn combine(
     tested: &[Option<ArrayRef>],
     others: &RecordBatch,
 ) -> Result<RecordBatch> {
-    let arrays: Vec<ArrayRef> = plan
-        .outputs
-        .iter()
-        .filter_map(|output| match output {
-            Output::Filter(place) => tested.get(*place).cloned().flatten(),
+    let mut arrays: Vec<ArrayRef> = Vec::with_capacity(plan.outputs.len());
+    for (output, field) in plan.outputs.iter().zip(plan.schema.fields()) {
+        arrays.extend(match output {
+            Output::Filter(place) => {
+                let column = tested.get(*place).and_then(Option::as_ref);
+                column.map(|column| plain(column, field.data_type())).transpose()?
+            }
             Output::Other(place) => others.columns().get(*place).cloned(),
             Output::System(column) => Some(source.places.values(*column, rows)),
-        })
-        .collect();
+        });
+    }
     batch_of(plan.schema.clone(), arrays, others.num_rows())
 }
 
@@ -326,6 +353,10 @@ fn batch_of(schema: SchemaRef, arrays: Vec<ArrayRef>, rows: usize) -> Result<Rec
 }
 
 fn split(plan: &ChunkPlan, batch: RecordBatch) -> Result<Vec<RecordBatch>> {
+    let batch = match &plan.views {
+        Some(schema) => viewed(batch, schema)?,
+        None => batch,
+    };
     let Some(size) = plan.batch_size.filter(|size| *size < batch.num_rows()) else {
         return Ok(vec![batch]);
     };

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{new_null_array, ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Schema};
 use esker_expr::{ColumnRange, ColumnRanges};
 use esker_file::schema::Field;
 use esker_file::{Decoding, FileProjection, FileReader, FileVersion};
@@ -280,6 +280,27 @@ impl FragmentProjection {
             .map_err(|e| TableError::corrupt("data files", e.to_string()))
         });
         whole.collect()
+    }
+
+    /// Reads sorted rows of the only column, which one file holds as it is, as keys and values where [`FileReader::read_keyed`] does.
+    async fn read_keyed(&self, rows: &[Range<u64>]) -> Result<Option<ArrayRef>> {
+        let ([part], [], true) = (self.parts.as_slice(), self.missing.as_slice(), self.split.is_empty()) else {
+            return Ok(None);
+        };
+        if self.projection.top_level(0).is_none() || self.num_columns() != 1 {
+            return Ok(None);
+        }
+        Ok(part.reader.read_keyed(&part.columns, rows).await?)
+    }
+
+    /// Reads sorted rows as one batch, whose only column may come as keys and values: its field is of that type then.
+    pub(crate) async fn read_by_value(&self, rows: &[Range<u64>], decoding: Decoding) -> Result<RecordBatch> {
+        let (Some(column), [field]) = (self.read_keyed(rows).await?, self.projection.schema().fields().as_ref()) else {
+            return self.read_by(rows, decoding).await;
+        };
+        let field = field.as_ref().clone().with_data_type(column.data_type().clone());
+        RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![column])
+            .map_err(|e| TableError::corrupt("data files", e.to_string()))
     }
 
     /// Reads sorted rows as one batch.

@@ -24,6 +24,7 @@ use super::steps::{steps_of, whole, Step};
 use super::strict::strict;
 use super::system::{read_lineage, rows_before, RowPlaces, SystemColumn};
 use super::top_fields::TopFields;
+use super::views::with_views;
 use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
 use crate::manifest::Manifest;
@@ -63,6 +64,8 @@ pub struct ScanRequest {
     pub ignore_statistics: bool,
     /// How blob columns come out.
     pub blobs: BlobView,
+    /// Whether texts come out as views.
+    pub string_view: bool,
     /// The order of the rows, before offset and limit; the table's own if there is no key. The result is held in memory.
     pub order_by: Vec<OrderKey>,
 }
@@ -206,6 +209,7 @@ fn plan(manifest: &Manifest, request: &ScanRequest, is_far: bool) -> Result<Plan
     });
     let metadata = other_columns.schema().metadata().clone();
     let out_schema = Arc::new(ArrowSchema::new_with_metadata(fields.collect::<Vec<_>>(), metadata));
+    let views = request.string_view.then(|| with_views(&out_schema));
 
     // Of columns that the filter alone reads nothing is seen afterwards: what is known of them are their widths.
     let every = tested_schema.fields().iter().chain(other_columns.schema().fields());
@@ -220,6 +224,7 @@ fn plan(manifest: &Manifest, request: &ScanRequest, is_far: bool) -> Result<Plan
         fragments: fragments_of(manifest, request.fragment_ids.as_deref())?,
         plan: Arc::new(ChunkPlan {
             schema: out_schema,
+            views,
             filter: request.filter.clone(),
             steps,
             tested: tested_schema,
@@ -409,7 +414,7 @@ pub fn scan(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanRequest) 
 fn scan_as_stored(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanRequest) -> Result<BatchStream> {
     let is_far = files.store().is_far();
     let planned = Arc::new(plan(manifest, request, is_far)?);
-    let schema = planned.plan.schema.clone();
+    let schema = planned.plan.views.as_ref().unwrap_or(&planned.plan.schema).clone();
     let plan = planned.plan.clone();
     let groups = planned.groups.clone();
     let decoded = planned.decoded.clone();

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow_array::BooleanArray;
+use arrow_buffer::BooleanBuffer;
 use esker_expr::Predicate;
 
 use crate::error::Result;
@@ -20,6 +20,8 @@ pub(super) struct Step {
     cost: u64,
     /// Whether it may fail: then it is the last.
     may_fail: bool,
+    /// Whether it can be asked of each value that occurs instead of each row: of one column, and of values that no row has, too.
+    by_value: bool,
     seen: AtomicU64,
     kept: AtomicU64,
 }
@@ -30,6 +32,7 @@ impl Step {
         let places = places.filter(|(_, name)| predicate.columns().contains(name));
         Step {
             places: places.map(|(place, _)| place).collect(),
+            by_value: predicate.columns().len() == 1,
             predicate,
             cost,
             may_fail: false,
@@ -48,10 +51,15 @@ impl Step {
         self.may_fail
     }
 
+    /// Whether it can be asked of each value of its column instead of each row.
+    pub(super) fn is_by_value(&self) -> bool {
+        self.by_value && self.places.len() == 1
+    }
+
     /// What was seen of it: so many rows, of which it kept some.
-    pub(super) fn note(&self, mask: &BooleanArray) {
+    pub(super) fn note(&self, mask: &BooleanBuffer) {
         self.seen.fetch_add(mask.len() as u64, Ordering::Relaxed);
-        self.kept.fetch_add(mask.true_count() as u64, Ordering::Relaxed);
+        self.kept.fetch_add(mask.count_set_bits() as u64, Ordering::Relaxed);
     }
 
     /// Whether it kept at most one row in `many` of those that were seen so far, if any were.
@@ -93,6 +101,7 @@ pub(super) fn steps_of(filter: &Predicate, columns: &[String]) -> Result<Vec<Ste
         let mut step = Step::new(rest, columns, 0);
         step.places.retain(|place| !read.contains(place));
         step.may_fail = true;
+        step.by_value = false;
         steps.push(step);
     }
     let has_constant = steps.iter().any(|step| step.places.is_empty() && !step.may_fail);
@@ -100,15 +109,19 @@ pub(super) fn steps_of(filter: &Predicate, columns: &[String]) -> Result<Vec<Ste
     // counts on.
     let read: BTreeSet<usize> = steps.iter().flat_map(|step| step.places.iter().copied()).collect();
     if steps.len() < 2 || has_constant || read.len() < columns.len() {
-        return Ok(vec![whole(filter, columns)]);
+        return Ok(vec![Step {
+            by_value: filter.columns().len() == 1 && steps.iter().all(Step::is_by_value),
+            ..whole(filter, columns)
+        }]);
     }
     Ok(steps)
 }
 
-/// The filter in one step.
+/// The filter in one step, which may fail as far as is known here.
 pub(super) fn whole(filter: &Predicate, columns: &[String]) -> Step {
     Step {
         may_fail: true,
+        by_value: false,
         ..Step::new(filter.clone(), columns, 0)
     }
 }
@@ -150,6 +163,12 @@ mod tests {
         // What may fail stays behind what stands before it, and reads only what is new.
         assert_eq!(places("a <> 0 AND 10 / a > b AND c < 5"), [vec![0], vec![1, 2]]);
         assert_eq!(places("10 / a > b AND c < 5"), [vec![0, 1, 2]]);
+        let by_value = |filter| steps(filter).iter().map(Step::is_by_value).collect::<Vec<_>>();
+        assert_eq!(by_value("a > 1 AND b < 5 AND 10 / c > 1"), [true, true, false]);
+        assert_eq!(by_value("a > 1 AND a < 5"), [true]);
+        assert_eq!(by_value("a > b AND c < 5"), [false, true]);
+        assert_eq!(by_value("10 / a > 1"), [false]);
+        assert_eq!(by_value("a > 1 AND 10 / a > 1"), [true, false]);
         // A column that falls away with its condition is read all the same.
         assert_eq!(places("a > 1 AND b = 3 AND (c = 2 OR b = 3)"), [vec![0, 1, 2]]);
     }
@@ -158,8 +177,8 @@ mod tests {
     fn test_what_drops_more_for_its_cost_comes_first() {
         let steps = steps("a > 1 AND b < 5 AND 10 / c > 1");
         assert_eq!(order(&steps, &[8, 2, 1]), [1, 0, 2]);
-        steps[1].note(&BooleanArray::from(vec![true; 1000]));
-        steps[0].note(&BooleanArray::from(vec![false; 1000]));
+        steps[1].note(&BooleanBuffer::from(vec![true; 1000]));
+        steps[0].note(&BooleanBuffer::from(vec![false; 1000]));
         assert_eq!(order(&steps, &[8, 2, 1]), [0, 1, 2]);
     }
 }

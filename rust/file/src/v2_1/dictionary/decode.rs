@@ -1,5 +1,7 @@
 //! A page's dictionary, and values looked up in it.
 
+use std::sync::OnceLock;
+
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use esker_codec::gather::{check, gather_words, Number};
@@ -15,9 +17,10 @@ use crate::v2_1::page::{to_len, PageId};
 #[derive(Debug)]
 pub(crate) struct Dictionary {
     items: Values,
+    item_type: DataType,
     look_up: LookUp,
-    /// The values as an array, for columns of a dictionary type.
-    array: Option<ArrayRef>,
+    /// The values as an array: those of columns of a dictionary type, and others once a filter asks for them.
+    array: OnceLock<ArrayRef>,
     len: usize,
     bytes: usize,
 }
@@ -56,20 +59,42 @@ impl Dictionary {
             },
             bytes: items.memory(),
             items,
-            array: None,
+            item_type: item_type.clone(),
+            array: OnceLock::new(),
             len: count,
         };
         if is_keyed {
             let items = std::mem::replace(&mut dictionary.items, Values::Nothing(0));
-            dictionary.array = Some(items.finish(&at.column_name(), item_type, None)?);
+            dictionary.array = items.finish(&at.column_name(), item_type, None)?.into();
         }
         Ok(dictionary)
     }
 
-    /// Bytes that the dictionary takes, roughly.
+    /// Bytes that the dictionary takes, roughly, with the array that a filter may make of it.
     pub(crate) fn memory(&self) -> usize {
-        self.bytes.saturating_add(self.look_up.memory(self.len))
-            + self.array.as_ref().map_or(0, |array| array.get_array_memory_size())
+        let array = self
+            .array
+            .get()
+            .map_or(self.bytes, |array| array.get_array_memory_size());
+        self.bytes
+            .saturating_add(self.look_up.memory(self.len))
+            .saturating_add(array)
+    }
+
+    /// How many values it has.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The values as an array.
+    fn array(&self, at: &PageId) -> Result<&ArrayRef> {
+        if let Some(array) = self.array.get() {
+            return Ok(array);
+        }
+        let mut items = Values::new(&self.item_type)?;
+        items.append_range(&self.items, 0..self.len)?;
+        let array = items.finish(&at.column_name(), &self.item_type, None)?;
+        Ok(self.array.get_or_init(|| array))
     }
 
     /// Appends the `wanted` of the `n` values of a chunk, whose indices are compressed as `indices`.
@@ -90,7 +115,8 @@ impl Dictionary {
             ))
         })?;
         let width = to_len(at, bits / 8)?;
-        if let (LeafBuilder::Keyed(out), Some(items)) = (&mut *out, &self.array) {
+        if let LeafBuilder::Keyed(out) = &mut *out {
+            let items = self.array(at)?;
             if out.key_width() == width {
                 let mut keys = Values::Fixed(std::mem::replace(out.keys(), FixedBuilder::new(width)));
                 let decoded = indices.decode_chunk(at, buffers, n, wanted, &mut keys);
@@ -120,7 +146,7 @@ impl Dictionary {
             if self.len > 0 || keys.iter().any(|key| key.place() > 0) {
                 check(keys, self.len).map_err(|e| at.kernel(e))?;
             }
-            return self.append_keys(at, keys.iter().map(|key| key.place() as u64), out);
+            return self.append_keys(at, keys, out);
         }
         let LeafBuilder::Plain(out) = out else { return Ok(()) };
         if self.len == 0 && keys.iter().all(|key| key.place() == 0) {
@@ -145,20 +171,31 @@ impl Dictionary {
     }
 
     /// Keys of another width than those of the column's type.
-    fn append_keys(&self, at: &PageId, keys: impl Iterator<Item = u64>, out: &mut KeyedBuilder) -> Result<()> {
+    fn append_keys<N: Number>(&self, at: &PageId, keys: &[N], out: &mut KeyedBuilder) -> Result<()> {
         let width = out.key_width();
-        for key in keys {
-            let bytes = key.to_le_bytes();
-            let (low, high) = bytes.split_at_checked(width).unwrap_or_default();
-            if high.iter().any(|byte| *byte != 0) {
-                return Err(at.corrupt(format!("expected keys of {width} bytes, found {key}")));
-            }
-            out.keys().bytes().extend_from_slice(low);
+        let largest = keys.iter().fold(0, |largest: usize, key| largest.max(key.place()));
+        if width < size_of::<usize>() && largest >> (width * 8) != 0 {
+            return Err(at.corrupt(format!("expected keys of {width} bytes, found {largest}")));
         }
-        if let Some(items) = &self.array {
-            out.end_part(items);
+        let to = out.keys().bytes();
+        match width {
+            1 => to.extend(keys.iter().map(|key| key.place() as u8)),
+            2 => append_words(keys, to, |place| (place as u16).to_le_bytes()),
+            4 => append_words(keys, to, |place| (place as u32).to_le_bytes()),
+            _ => append_words(keys, to, |place| (place as u64).to_le_bytes()),
         }
+        out.end_part(self.array(at)?);
         Ok(())
+    }
+}
+
+/// Appends the bytes of each key.
+fn append_words<N: Number, const WIDTH: usize>(keys: &[N], out: &mut Vec<u8>, bytes: impl Fn(usize) -> [u8; WIDTH]) {
+    let start = out.len();
+    out.resize(start.saturating_add(keys.len().saturating_mul(WIDTH)), 0);
+    let words = out.get_mut(start..).unwrap_or_default().as_chunks_mut().0;
+    for (word, key) in words.iter_mut().zip(keys) {
+        *word = bytes(key.place());
     }
 }
 
