@@ -31,7 +31,8 @@ def picked(values: list[Any], data_type: pa.DataType, seed: int, nulls: float = 
     rng = np.random.default_rng(seed)
     places = rng.integers(0, len(values), ROWS)
     empty = rng.random(ROWS) < nulls
-    return pa.array([None if gone else values[at] for at, gone in zip(places, empty, strict=True)], data_type)
+    drawn = [None if gone else values[at] for at, gone in zip(places, empty, strict=True)]
+    return pa.array(drawn).cast(data_type) if pa.types.is_dictionary(data_type) else pa.array(drawn, data_type)
 
 
 def rows() -> pa.Table:
@@ -44,6 +45,7 @@ def rows() -> pa.Table:
             "bytes": picked([word.encode() for word in WORDS], pa.binary(), 4),
             "number": picked(NUMBERS, pa.int64(), 5),
             "float": picked(FLOATS, pa.float64(), 6),
+            "keyed": picked(WORDS, pa.dictionary(pa.int8(), pa.string()), 10),
             "price": picked([decimal.Decimal("1.25"), decimal.Decimal("-7.50")], pa.decimal128(38, 2), 7),
             "day": picked([dt.date(2020, 1, 1), dt.date(1960, 7, 9)], pa.date32(), 8),
             "point": pa.StructArray.from_arrays([picked(WORDS, pa.string(), 9)], ["label"]),
@@ -74,6 +76,8 @@ CONDITIONS: dict[str, Answer] = {
     "many < 'item 0007'": unless_null("many", lambda value: value < "item 0007"),
     "many = 'item 0123'": unless_null("many", lambda value: value == "item 0123"),
     "bytes = X'62657461'": unless_null("bytes", lambda value: value == b"beta"),
+    "keyed = 'beta'": unless_null("keyed", lambda value: value == "beta"),
+    "keyed IS NULL": lambda row: row["keyed"] is None,
     "number > 3": unless_null("number", lambda value: value > 3),
     "number IN (3, -9)": unless_null("number", lambda value: value in (3, -9)),
     "float = 0": unless_null("float", lambda value: value == 0),
@@ -115,6 +119,13 @@ def test_the_columns_have_dictionaries(tmp_path: Path) -> None:
     assert len(with_items) >= 5
 
 
+def unkeyed(rows: pa.Table) -> pa.Table:
+    """The rows without Arrow dictionaries: equal ones may differ in the order of their items."""
+    plain = [field.with_type(pa.string()) if field.name == "keyed" else field for field in TABLE.schema]
+    types = {field.name: field for field in plain}
+    return rows.cast(pa.schema([types[name] for name in rows.column_names]))
+
+
 @settings(max_examples=80, deadline=None)
 @given(
     chosen=st.lists(st.sampled_from(sorted(CONDITIONS)), min_size=1, max_size=3),
@@ -132,7 +143,7 @@ def test_rows_are_those_for_which_it_is_true(
     found = table.to_table(columns, filter=condition, **options)
     assert found["id"].to_pylist() == wanted
     expected = TABLE.take(pa.array(wanted, pa.int64())).select(columns or TABLE.column_names)
-    assert found.equals(expected.cast(found.schema))
+    assert unkeyed(found).equals(unkeyed(expected))
     assert found.schema == table.to_table(columns, limit=0).schema
 
 

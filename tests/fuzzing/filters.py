@@ -42,6 +42,9 @@ def random_condition(rng: random.Random, rows: pa.Table, depth: int = 2) -> Cond
     kind = rng.random()
     if depth and kind < 0.4:
         left, right = random_condition(rng, rows, depth - 1), random_condition(rng, rows, depth - 1)
+        if rng.random() < 0.15:
+            # What stands there twice may fall away.
+            right = _joined(right, left, both=rng.random() < 0.5)
         return _joined(left, right, both=rng.random() < 0.5)
     if depth and kind < 0.5:
         inner = random_condition(rng, rows, depth - 1)

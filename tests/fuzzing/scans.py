@@ -50,11 +50,11 @@ class Case:
         self.schema = random_schema(self.rng, self.version, columns=self.rng.randint(1, 5))
         self.uri = str(self.folder / f"case-{self.seed}")
         self.next_id = 0
-        rows = self._more(self.rng.choice([1, 5, 30]))
+        rows = self._more(self.rng.choice([1, 5, 30, 30, 700]))
         self.ours = esker.write_dataset(
             rows,
             self.uri,
-            max_rows_per_file=self.rng.choice([2, 7, 100]),
+            max_rows_per_file=self.rng.choice([2, 7, 100]) if rows.num_rows < 100 else 300,
             data_storage_version=self.version,
             enable_stable_row_ids=self.stable,
             durable=False,
@@ -161,6 +161,9 @@ class Case:
         found = self.ours.scanner(**options, order_by=[key.ours for key in keys] or None)
         table = found.to_table()
         self.expect("rows", _plain_rows(table), expected)
+        if rng.random() < 0.2:
+            viewed = self.ours.to_table(**options, order_by=[key.ours for key in keys] or None, string_view=True)
+            self.expect("views", _plain_rows(viewed), expected)
         batches = list(found.to_batches())
         self.expect("batches", [row for batch in batches for row in _plain_rows(batch)], expected)
         if "batch_size" in options:

@@ -11,9 +11,15 @@ use super::tree::Leaf;
 /// Values are decoded as keys where there are so many rows to a value, at least.
 const ROWS_PER_ITEM: usize = 4;
 
+/// Whether a leaf is a column of values, no blobs nor of one of Arrow's dictionary types already, that pages may have dictionaries of.
+pub(super) fn may_be_keyed(leaf: &Leaf) -> bool {
+    let is_plain = !leaf.data_type.is_nested() && !matches!(leaf.data_type, DataType::Dictionary(_, _));
+    leaf.kinds.len() == 1 && leaf.blob.is_none() && is_plain
+}
+
 /// The leaf as one of Arrow's dictionary type, where all of its pages have dictionaries that are small beside the `rows` to read.
 pub(super) fn keyed(leaf: &Arc<Leaf>, pages: &[LoadedPage], rows: u64) -> Option<Arc<Leaf>> {
-    if leaf.kinds.len() != 1 || leaf.blob.is_some() || leaf.data_type.is_nested() {
+    if !may_be_keyed(leaf) {
         return None;
     }
     let (mut items, mut bits) = (0_usize, 8);

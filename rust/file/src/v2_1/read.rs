@@ -12,7 +12,7 @@ use futures::future::try_join_all;
 
 use super::columns::assign_columns;
 use super::fetch::fetch;
-use super::keyed::keyed;
+use super::keyed::{keyed, may_be_keyed};
 use super::leaf::{LeafColumn, LoadedPage};
 use super::tree::{ColumnTree, Leaf, Node};
 use super::turns::Turns;
@@ -54,10 +54,10 @@ impl LeafColumns {
         self.0.columns.clone()
     }
 
-    /// Whether they are one column of values, no blobs, that pages may have dictionaries of.
+    /// Whether they are one column that may be read as keys and values.
     pub(crate) fn may_be_keyed(&self) -> bool {
         let (nodes, leaves) = (self.0.nodes.as_slice(), self.0.leaves.as_slice());
-        matches!((nodes, leaves), ([Node::Leaf(_)], [leaf]) if leaf.blob.is_none() && !leaf.data_type.is_nested())
+        matches!((nodes, leaves), ([Node::Leaf(_)], [leaf]) if may_be_keyed(leaf))
     }
 
     /// The leaf that lies in a column.
