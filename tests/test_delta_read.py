@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import decimal
 import inspect
@@ -402,6 +403,8 @@ def test_bounds_are_no_values(tmp_path: Path) -> None:
     [
         ("decimal(9,2)", "-1.50", decimal.Decimal("-1.50")),
         ("decimal(9,2)", "-1.-50", decimal.Decimal("-1.50")),
+        ("decimal(9,2)", "-1.-5", decimal.Decimal("-1.05")),
+        ("decimal(9,3)", "0.0-1", decimal.Decimal("-0.001")),
         ("decimal(9,0)", "1E+2", decimal.Decimal("100")),
         ("double", "-Infinity", -math.inf),
         ("double", "inf", math.inf),
@@ -504,3 +507,22 @@ def test_an_empty_text_is_null_in_partitions_alone(tmp_path: Path) -> None:
     assert table.to_pyarrow_table(filters=[("text", "in", ["", "b"])]).num_rows == 2
     assert table.to_pyarrow_table(filters=[("text", ">", "")])["text"].to_pylist() == ["b"]
     assert table.to_pyarrow_table(filters=[("part", "=", "")])["part"].to_pylist() == [None]
+
+
+@pytest.mark.parametrize(
+    ("scale", "values"),
+    [
+        (2, ["-0.01", "-0.10", "-0.50", "-1.05", "-1.50", "-1.00", "-12.34", "-999.99", "0.00", "0.05"]),
+        (3, ["-0.001", "-0.010", "-0.100", "-1.001", "-1.050", "-5.000", "7.001"]),
+        (0, ["-1", "-12"]),
+        (10, ["-0.0000000001", "-1.5", "-0.1", "-0.0000012345"]),
+    ],
+)
+def test_negative_decimals_are_read_as_deltalake_writes_them(tmp_path: Path, scale: int, values: list[str]) -> None:
+    for number, text in enumerate(values):
+        value = decimal.Decimal(text).quantize(decimal.Decimal(1).scaleb(-scale))
+        rows = pa.table({"p": pa.array([value], pa.decimal128(20, scale)), "x": [1]})
+        # It cannot open what it has committed.
+        with contextlib.suppress(deltalake.exceptions.DeltaError):
+            deltalake.write_deltalake(tmp_path / str(number), rows, partition_by=["p"])
+        assert DeltaTable(tmp_path / str(number)).to_pyarrow_table()["p"].to_pylist() == [value]

@@ -10,6 +10,7 @@ import deltalake
 import pyarrow as pa
 import pytest
 
+import esker
 from esker import exceptions
 from esker.delta import CommitProperties, DeltaTable, Field, Schema, write_deltalake
 from esker.delta.change.budget import Budget
@@ -266,3 +267,30 @@ def _holds(predicate: str, row: dict[str, Any]) -> bool:
         "id < 40": row["id"] < 40,
         "x >= 20000": row["x"] >= 20000,
     }[predicate]
+
+
+@pytest.mark.parametrize(
+    ("sql", "values"),
+    [
+        ("1", [1, 1]),
+        ("2024", [2024, 2024]),
+        ("null", [None, None]),
+        ("a-b", [6, 6]),
+        ("-1", [-1, -1]),
+        ("abs(a)", [7, 8]),
+        ("a", [7, 8]),
+        ("end", [555, 666]),
+        ("a b", [555, 666]),
+    ],
+)
+def test_what_is_sql_and_the_name_of_a_column_is_sql(tmp_path: Path, sql: str, values: list[int | None]) -> None:
+    """Tables out of pandas have columns such as `1`; a word is a column, as is what is no SQL."""
+    more = {} if sql == "a" else {sql: [555, 666]}
+    write_deltalake(tmp_path, pa.table({"id": [1, 2], "n": [10, 20], "a": [7, 8], "b": [1, 2], **more}))
+    DeltaTable(tmp_path).update({"n": sql})
+    assert DeltaTable(tmp_path).to_pyarrow_table()["n"].to_pylist() == values
+    made = esker.write_dataset(
+        pa.table({"id": [1, 2], "n": [10, 20], "a": [7, 8], "b": [1, 2], **more}), tmp_path / "l"
+    )
+    made.update({"n": sql})
+    assert made.to_table()["n"].to_pylist() == values

@@ -240,7 +240,8 @@ fn clock_of(clock: &str) -> Option<TimeDelta> {
     TimeDelta::try_seconds(hours * 3600 + minutes * 60 + seconds)?.checked_add(&TimeDelta::microseconds(micros))
 }
 
-/// Parses a decimal of a scale exactly. `-1.-50`, as one writer writes -1.50, is accepted.
+/// Parses a decimal of a scale exactly. What one writer writes of negative ones is accepted: `-1.-50` for -1.50, `-1.-5` for -1.05, and
+/// `0.0-1` for -0.001, where what follows the point is the remainder, of as many digits as the scale.
 pub(crate) fn decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
     // Digits beyond the scale must be zeros.
     decimal_cut(text, precision, scale).and_then(|(value, is_cut)| (!is_cut).then_some(value))
@@ -254,10 +255,18 @@ pub(crate) fn decimal_cut(text: &str, precision: u8, scale: i8) -> Option<(i128,
         None => (text, 0),
     };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let broken = fraction.strip_prefix('-');
-    let negative = whole.starts_with('-') || broken.is_some();
+    let remainder = match fraction.split_once('-') {
+        Some((zeros, digits)) if exponent == 0 && zeros.bytes().all(|digit| digit == b'0') => {
+            let width = usize::try_from(scale)
+                .ok()
+                .filter(|width| (1..=*width).contains(&digits.len()))?;
+            Some(format!("{digits:0>width$}"))
+        }
+        _ => None,
+    };
+    let negative = whole.starts_with('-') || remainder.is_some();
     let whole = whole.strip_prefix(['-', '+']).unwrap_or(whole);
-    let fraction = broken.unwrap_or(fraction);
+    let fraction = remainder.as_deref().unwrap_or(fraction);
     let digits: String = format!("{whole}{fraction}");
     if digits.is_empty() || digits.len() > 200 || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
         return None;
@@ -296,7 +305,14 @@ mod tests {
         for (text, value) in [
             ("-1.50", Some(-150)),
             ("-1.-50", Some(-150)),
-            ("0.-5", Some(-50)),
+            ("-1.-5", Some(-105)),
+            ("0.-5", Some(-5)),
+            ("0.-50", Some(-50)),
+            ("0.0-5", Some(-5)),
+            ("-1.-500", None),
+            ("-1.-", None),
+            ("1.5-0", None),
+            ("-1.-5e1", None),
             ("1E+2", Some(10000)),
             ("15e-1", Some(150)),
             ("0.123", None),
@@ -313,6 +329,9 @@ mod tests {
             Some(10i128.pow(38) - 1)
         );
         assert_eq!(decimal("1e100000", 38, 0), None);
+        assert_eq!(decimal("0.0-1", 9, 3), Some(-1));
+        assert_eq!(decimal("-7.0-12", 9, 4), Some(-70012));
+        assert_eq!(decimal("-1.-50", 9, 3), Some(-1050));
     }
 
     #[test]

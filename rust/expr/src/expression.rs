@@ -25,7 +25,7 @@ pub struct Expression {
 impl Expression {
     /// Parses an expression over the columns of `schema`, in the SQL of [`crate::Predicate::parse_sql`].
     ///
-    /// A text that equals a column's name is that column, whatever characters it has. An integer sum, difference or product that overflows
+    /// A word that is a column's name is that column, and so is any other text that is one and no SQL over the columns. An integer sum, difference or product that overflows
     /// its type is an error and does not wrap.
     pub fn parse_sql(text: &str, schema: &Schema) -> Result<Self> {
         Self::parse_sql_with(text, schema, Numbers::Refused)
@@ -33,13 +33,26 @@ impl Expression {
 
     /// [`Self::parse_sql`], with a meaning of numbers that are compared with text.
     pub fn parse_sql_with(text: &str, schema: &Schema, numbers: Numbers) -> Result<Self> {
-        if schema.field_with_name(text).is_ok() {
-            let column = Expr::Column(Column::new_unqualified(text));
-            return Ok(Self {
-                plan: Arc::new(Plan::bind(column, schema)?),
-                text: text.into(),
-            });
+        if schema.field_with_name(text).is_err() {
+            return Self::parse(text, schema, numbers);
         }
+        // `1` and `a-b` may be names of columns, too.
+        let parsed = match is_word(text) {
+            true => None,
+            false => Self::parse(text, schema, numbers).ok(),
+        };
+        parsed.map_or_else(|| Self::column(text, schema), Ok)
+    }
+
+    fn column(name: &str, schema: &Schema) -> Result<Self> {
+        let column = Expr::Column(Column::new_unqualified(name));
+        Ok(Self {
+            plan: Arc::new(Plan::bind(column, schema)?),
+            text: name.into(),
+        })
+    }
+
+    fn parse(text: &str, schema: &Schema, numbers: Numbers) -> Result<Self> {
         let source = Source::expression(text)?.with_numbers(numbers);
         stack::run(source.depth(), || {
             let parsed = source.parse(schema)?;
@@ -94,4 +107,13 @@ impl fmt::Display for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
+}
+
+/// Whether a text is a word that is no literal in SQL.
+fn is_word(text: &str) -> bool {
+    let is_name = text.chars().all(|c| c == '_' || c.is_alphanumeric()) && !text.starts_with(|c: char| c.is_numeric());
+    is_name
+        && !["null", "true", "false"]
+            .iter()
+            .any(|literal| text.eq_ignore_ascii_case(literal))
 }
