@@ -11,7 +11,10 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from pathlib import Path
+
+import psycopg
 
 from .process import Server
 
@@ -58,6 +61,19 @@ class PostgresServer:
         run = [str(folder / "postgres"), "-D", str(home / "data"), "-h", "127.0.0.1", "-p", "{port}", "-k", ""]
         run += ["-c", "max_connections=100"]
         self.server = Server("postgres", run, user=user)
+        self._wait()
+
+    def _wait(self) -> None:
+        """Waits until it takes clients, which it does a little later than it listens."""
+        ends = time.monotonic() + 60
+        while True:
+            try:
+                psycopg.connect(self.url, connect_timeout=10).close()
+                return
+            except psycopg.OperationalError:
+                if time.monotonic() > ends:
+                    raise
+                time.sleep(0.1)
 
     @property
     def url(self) -> str:

@@ -261,7 +261,9 @@ class LanceCommit:
             return Verdict.REFUSE
         self._may_move_columns |= change.transaction.operation in ("Update", "Merge")
         verdict = _VERDICTS[self.transaction.conflict_with(change.transaction)]
-        if verdict is Verdict.RERUN and self._reconcile is not None and change.manifest is not None:
+        # New rows have the columns of the version that they were computed from, which deletion vectors do not mend.
+        is_about_rows = self.transaction.operation != "Update" or change.transaction.operation not in _NEW_SCHEMA
+        if verdict is Verdict.RERUN and is_about_rows and self._reconcile is not None and change.manifest is not None:
             adapted = self._reconcile(self.transaction, change.manifest, change.transaction)
             if adapted is not None:
                 self.transaction, self._staged = adapted, False

@@ -99,6 +99,13 @@ def cast_fields(
         old = schema.find(path)
         if old is None:
             raise InvalidArgumentError(f"expected a column of the table to cast, found {path!r}", column=path)
+        if (old.metadata or {}).get("ARROW:extension:name") == b"lance.json":
+            raise UnsupportedError(
+                f"column {path!r} is JSON, whose stored bytes are no values of type {type_}; add a column with what is "
+                "wanted of it, such as json_get_string(...)",
+                column=path,
+                type=str(type_),
+            )
         kept = {key: value for key, value in (old.metadata or {}).items() if not key.startswith("ARROW:extension:")}
         fields.append(pa.field(old.name, type_, old.nullable, metadata=kept or None))
     for field in fields:

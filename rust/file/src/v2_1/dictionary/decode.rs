@@ -179,23 +179,24 @@ impl Dictionary {
         }
         let to = out.keys().bytes();
         match width {
-            1 => to.extend(keys.iter().map(|key| key.place() as u8)),
-            2 => append_words(keys, to, |place| (place as u16).to_le_bytes()),
-            4 => append_words(keys, to, |place| (place as u32).to_le_bytes()),
-            _ => append_words(keys, to, |place| (place as u64).to_le_bytes()),
+            1 => append_words::<N, 1>(keys, to),
+            2 => append_words::<N, 2>(keys, to),
+            4 => append_words::<N, 4>(keys, to),
+            _ => append_words::<N, 8>(keys, to),
         }
         out.end_part(self.array(at)?);
         Ok(())
     }
 }
 
-/// Appends the bytes of each key.
-fn append_words<N: Number, const WIDTH: usize>(keys: &[N], out: &mut Vec<u8>, bytes: impl Fn(usize) -> [u8; WIDTH]) {
+/// Appends the low bytes of each key.
+fn append_words<N: Number, const WIDTH: usize>(keys: &[N], out: &mut Vec<u8>) {
     let start = out.len();
     out.resize(start.saturating_add(keys.len().saturating_mul(WIDTH)), 0);
     let words = out.get_mut(start..).unwrap_or_default().as_chunks_mut().0;
     for (word, key) in words.iter_mut().zip(keys) {
-        *word = bytes(key.place());
+        let bytes = (key.place() as u64).to_le_bytes();
+        *word = bytes.first_chunk().copied().unwrap_or([0; WIDTH]);
     }
 }
 
