@@ -229,6 +229,20 @@ def test_a_lost_reply_is_looked_up(three: str, watched: dict[str, Watch], fault:
         assert tags.list() == {}
 
 
+def test_a_put_over_a_network_may_land_after_its_error(
+    three: str, watched: dict[str, Watch], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(esker.lance.refs.putting, "is_behind_network", lambda uri: True)
+    watched["f"] = lambda verb, path: "fail" if verb == "put_if_absent" and "_refs/" in path else None
+    dataset = esker.dataset(f"fault://{three}")
+    for create in (dataset.tags.create, dataset.create_branch):
+        with pytest.raises(CommitStateUnknownError, match=r"was created is not known: look before"):
+            create("a", 1)
+    watched["f"] = lambda verb, path: "lose_reply" if verb == "put_if_absent" and "_refs/" in path else None
+    dataset.tags.create("a", 1)
+    assert dataset.tags.get_version("a") == 1
+
+
 def test_a_lost_reply_that_cannot_be_looked_up_is_said_to_be_unknown(three: str, watched: dict[str, Watch]) -> None:
     def lose(verb: str, path: str) -> str | None:
         if "_refs/" not in path:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
 
 from .._native.table import HeldColumns, Manifest, Transaction
 from ..commit.certain import nothing_put_on_error
@@ -25,6 +24,8 @@ from ..exceptions import (
 from ..storage_version import DEFAULT_STORAGE_VERSION
 from ..store.staging import StagingStore, check_not_moved
 from ..store.stores import is_behind_network
+from .committed_change import LanceChange
+from .deletion_merge import Reconcile
 from .log import TRANSACTIONS, LanceLog, NamingScheme, files_of, transaction_file_name, transaction_uuid
 from .stray import check_no_stray
 
@@ -44,11 +45,6 @@ which a clean-up takes a transaction for a commit under way."""
 LOOK_AGAIN_S = 60.0
 """Seconds since a transaction was staged up to which `is_in_history` asks nothing of a store behind a network."""
 
-Reconcile: TypeAlias = Callable[[Transaction, Manifest, Transaction], Transaction | None]
-"""Takes our transaction, the manifest of the version that theirs made, and their transaction, where both touch the same
-fragment. Returns ours adapted to that version (both deleted rows of one fragment, for example), or None if it must be
-computed again."""
-
 MAX_FIELD_ID = "esker.max_field_id"
 """A config key that every operation which removes fields sets: it does not tell who committed."""
 
@@ -56,59 +52,6 @@ _NEW_SCHEMA = ("Merge", "Project", "Overwrite", "Restore")
 """Operations after which a field id may mean another column."""
 
 _VERDICTS = {"compatible": Verdict.KEEP, "retry": Verdict.RERUN, "incompatible": Verdict.REFUSE}
-
-
-class DeletionMerge:
-    """A `Reconcile` that merges deletion vectors if the two changes deleted different rows of a fragment.
-
-    A Rewrite keeps the groups of fragments of which others only deleted rows; its new fragments lose these rows, too.
-
-    Args:
-        log: The table's log, whose store holds the deletion files.
-        base: The version that our change was computed from.
-
-    Example:
-        `LanceCommit(log, delete, reconcile=DeletionMerge(log, manifest))`
-    """
-
-    def __init__(self, log: LanceLog, base: Manifest) -> None:
-        self._log = log
-        self._base = base
-
-    def __call__(self, ours: Transaction, manifest: Manifest, theirs: Transaction) -> Transaction | None:
-        """Ours, adapted to the version of `manifest`; None if both changed the same rows."""
-        if ours.may_insert_same_keys(theirs):
-            # Both may have inserted rows with the same keys, even if they deleted different rows.
-            return None
-        self._log.mount(manifest)
-        # A clean-up may have taken the deletion files that ours was computed from: then it is computed again.
-        with suppress(NotFoundError):
-            adapted = ours.reconcile(self._log.store, self._base, manifest, theirs)
-            self._base = manifest if adapted is not None else self._base  # what others' next change is compared with
-            return adapted
-        return None
-
-
-@dataclass(frozen=True)
-class LanceChange:
-    """A committed version, with its transaction if that can be found."""
-
-    version: int
-    transaction: Transaction | None
-    manifest: Manifest | None = None
-
-    @property
-    def write_id(self) -> str | None:
-        """The transaction's uuid; taken from the name of its file if the file is gone."""
-        if self.transaction is not None:
-            return self.transaction.uuid
-        name = self.manifest.transaction_file if self.manifest is not None else None
-        return transaction_uuid(name) if name else None
-
-    @property
-    def operation(self) -> str:
-        """The transaction's operation."""
-        return self.transaction.operation if self.transaction else "unknown"
 
 
 class LanceCommit:

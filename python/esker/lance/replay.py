@@ -14,7 +14,8 @@ from ..commit.conflicts import application_conflict
 from ..commit.loop import CommitLimits, commit
 from ..commit.protocol import CommittedChange, Verdict
 from ..exceptions import CommitConflictError
-from .commit import DeletionMerge, LanceCommit
+from .commit import LanceCommit
+from .deletion_merge import DeletionMerge
 from .log import LanceLog
 
 _KEEP_IDS = ("Append", "Overwrite", "UpdateConfig", "ReserveFragments", "Project", "UpdateBases")

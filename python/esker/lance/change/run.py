@@ -9,7 +9,8 @@ from ..._native import table as native
 from ...commit.loop import CommitLimits, commit, follow
 from ...commit.orphans import StagedFiles
 from ..cleanup.automatic import cleaned_up
-from ..commit import DeletionMerge, LanceCommit, is_applied
+from ..commit import LanceCommit, is_applied
+from ..deletion_merge import DeletionMerge
 from ..log import LanceLog, NamingScheme
 from ..operation import LanceOperation, application_properties, merge_message
 from ..version import TableVersion

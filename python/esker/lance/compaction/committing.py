@@ -23,7 +23,8 @@ from ...commit.orphans import Outcome, StagedFiles
 from ...exceptions import CommitConflictError, NotFoundError
 from ..change.run import commit_change
 from ..cleanup.automatic import cleaned_up
-from ..commit import DeletionMerge, LanceCommit
+from ..commit import LanceCommit
+from ..deletion_merge import DeletionMerge
 from ..log import LanceLog
 from ..operation import LanceOperation
 from ..stray import is_in_history

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from ...exceptions import CommitStateUnknownError, NotFoundError, UnsupportedError
+from ...store.stores import is_behind_network
 from ..log import LanceLog, put_under_lock
 
 
@@ -15,7 +18,8 @@ def put_new(log: LanceLog, path: str, data: bytes) -> bool:
         data: Its bytes, which no other writer has: they hold a random id, or the time to the nanosecond.
 
     Raises:
-        CommitStateUnknownError: The store failed, and it could not be looked up whether the object is there.
+        CommitStateUnknownError: The store failed, and it could not be looked up whether the object is there; or it is
+            not there yet, and the store is behind a network, where a put may land after its error.
         IOFailedError: The store failed, and the object is not there.
     """
     try:
@@ -26,17 +30,18 @@ def put_new(log: LanceLog, path: str, data: bytes) -> bool:
             if put_under_lock(log.store, path, data):
                 return True
     except OSError as error:
-        try:
-            found = _read(log, path)
-        except OSError:
-            raise CommitStateUnknownError(
-                f"{error}; whether {path} of {log.uri} was created is not known: look before you do it again",
-                uri=log.uri,
-                path=path,
-            ) from error
-        if found is None:
+        found, is_known = None, False
+        with suppress(OSError):
+            found, is_known = _read(log, path), True
+        if found is not None:
+            return found == data
+        if is_known and not is_behind_network(log.uri):
             raise
-        return found == data
+        raise CommitStateUnknownError(
+            f"{error}; whether {path} of {log.uri} was created is not known: look before you do it again",
+            uri=log.uri,
+            path=path,
+        ) from error
     # A retry within the store finds the object that its own first attempt has put.
     return _read(log, path) == data
 

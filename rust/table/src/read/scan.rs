@@ -20,7 +20,7 @@ use super::order::{ordered, Cut, OrderKey};
 use super::projection::Projection;
 use super::rows::{clip, count, groups_by, live};
 use super::statistics::{rule_out, GroupCounts};
-use super::steps::{steps_of, whole, Step};
+use super::steps::{steps_of, Step};
 use super::strict::strict;
 use super::system::{read_lineage, rows_before, RowPlaces, SystemColumn};
 use super::top_fields::TopFields;
@@ -183,8 +183,7 @@ fn plan(manifest: &Manifest, request: &ScanRequest, is_far: bool) -> Result<Plan
     let steps = match &request.filter {
         None => Vec::new(),
         // Steps wait for one another, and for the network each time.
-        Some(filter) if is_far || !filter_system.is_empty() => vec![whole(filter, &tested)],
-        Some(filter) => steps_of(filter, &tested)?,
+        Some(filter) => steps_of(filter, &tested, is_far || !filter_system.is_empty())?,
     };
     // A filter can test whether a blob is null, or its size; it never reads its bytes.
     let located = schema.with_blob_view(BlobView::Located);

@@ -77,8 +77,8 @@ impl Step {
     }
 }
 
-/// The steps of a filter over `columns`, those that it reads.
-pub(super) fn steps_of(filter: &Predicate, columns: &[String]) -> Result<Vec<Step>> {
+/// The steps of a filter over `columns`, those that it reads: one where its conditions are to be asked `together`.
+pub(super) fn steps_of(filter: &Predicate, columns: &[String], together: bool) -> Result<Vec<Step>> {
     let conjuncts = filter.conjuncts()?;
     let mut steps: Vec<Step> = Vec::new();
     for conjunct in conjuncts.total {
@@ -108,7 +108,7 @@ pub(super) fn steps_of(filter: &Predicate, columns: &[String]) -> Result<Vec<Ste
     // Conditions may fall away where they are put together (`b = 1 AND (c = 2 OR b = 1)`), and their columns with them, which the scan
     // counts on.
     let read: BTreeSet<usize> = steps.iter().flat_map(|step| step.places.iter().copied()).collect();
-    if steps.len() < 2 || has_constant || read.len() < columns.len() {
+    if together || steps.len() < 2 || has_constant || read.len() < columns.len() {
         return Ok(vec![Step {
             by_value: filter.columns().len() == 1 && steps.iter().all(Step::is_by_value),
             ..whole(filter, columns)
@@ -118,7 +118,7 @@ pub(super) fn steps_of(filter: &Predicate, columns: &[String]) -> Result<Vec<Ste
 }
 
 /// The filter in one step, which may fail as far as is known here.
-pub(super) fn whole(filter: &Predicate, columns: &[String]) -> Step {
+fn whole(filter: &Predicate, columns: &[String]) -> Step {
     Step {
         may_fail: true,
         by_value: false,
@@ -149,7 +149,7 @@ mod tests {
         let fields = columns.map(|name| Field::new(name, DataType::Int64, true));
         let filter = Predicate::parse_sql(filter, &Schema::new(fields.to_vec())).unwrap();
         let read: Vec<String> = filter.columns().to_vec();
-        steps_of(&filter, &read).unwrap()
+        steps_of(&filter, &read, false).unwrap()
     }
 
     #[test]
