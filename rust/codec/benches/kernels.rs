@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use esker_codec::{
-    baseline, bit_stream, bitpack, byte_stream_split, fsst, general, inline_bitpack, outline_bitpack, rle,
+    baseline, bit_stream, bitpack, byte_stream_split, fsst, general, inline_bitpack, outline_bitpack, ranges, rle,
 };
 
 /// How long each kernel runs at most.
@@ -396,6 +396,34 @@ fn streams(table: &Table) {
     }
 }
 
+/// Which numbers lie in a range.
+fn in_ranges(table: &Table) {
+    const COUNT: usize = 64 * 1024;
+    fn of<T: ranges::Number>(table: &Table, name: &str, numbers: &[T], low: T, high: T) {
+        let mut each = || {
+            let words = numbers.chunks(64).map(|numbers| {
+                let bits = numbers
+                    .iter()
+                    .map(|number| u64::from(*number >= low && *number <= high));
+                bits.rev().fold(0, |word, bit| word << 1 | bit)
+            });
+            black_box(words.collect::<Vec<u64>>());
+        };
+        let run = || {
+            black_box(ranges::within(black_box(numbers), low, high));
+        };
+        table.line(name, size_of_val(numbers), run, Some(&mut each));
+    }
+    let longs: Vec<i64> = random(COUNT).map(|word| (word % 1_000_000) as i64).collect();
+    of(table, "range of i64", &longs, 5000, 5999);
+    let ints: Vec<i32> = longs.iter().map(|long| *long as i32).collect();
+    of(table, "range of i32", &ints, 5000, 5999);
+    let shorts: Vec<i16> = longs.iter().map(|long| *long as i16).collect();
+    of(table, "range of i16", &shorts, 5000, 5999);
+    let bytes: Vec<u8> = longs.iter().map(|long| *long as u8).collect();
+    of(table, "range of u8", &bytes, 50, 59);
+}
+
 fn main() {
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let table = Table { filter };
@@ -408,5 +436,6 @@ fn main() {
     strings(&table);
     runs(&table);
     streams(&table);
+    in_ranges(&table);
     println!("* its baseline is all 1024 values");
 }

@@ -30,6 +30,7 @@ pub mod levels;
 mod lz4;
 pub mod outline_bitpack;
 pub mod packed_rows;
+pub mod ranges;
 pub mod rle;
 mod word_size;
 

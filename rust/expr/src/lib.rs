@@ -50,6 +50,7 @@ mod sql;
 mod stack;
 mod substrait;
 mod times;
+mod within;
 
 #[cfg(test)]
 mod tests;

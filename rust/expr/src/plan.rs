@@ -18,6 +18,7 @@ use crate::error::{ExprError, Result};
 use crate::guard::guarded;
 use crate::lower::lower;
 use crate::overflow;
+use crate::within::Within;
 
 /// A bound expression.
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub(crate) struct Plan {
     data_type: DataType,
     nullable: bool,
     physical: Arc<dyn PhysicalExpr>,
+    /// The range of its one column, where it says nothing else.
+    within: Option<Within>,
     /// The guarded expression, evaluated if `physical` fails: each condition only on the rows that those before it leave open.
     careful: OnceLock<Option<Arc<dyn PhysicalExpr>>>,
 }
@@ -86,7 +89,12 @@ impl Plan {
             true => overflow::checked(physical, &schema).map_err(fail)?,
             false => physical,
         };
+        let within = match schema.fields().as_ref() {
+            [field] => Within::of(&expr, field.name(), field.data_type()),
+            _ => None,
+        };
         Ok(Self {
+            within,
             columns: schema.fields().iter().map(|field| field.name().clone()).collect(),
             nullable: expr.nullable(&promised).unwrap_or(true),
             data_type,
@@ -125,6 +133,16 @@ impl Plan {
 
     /// One value per row of `batch`, which must hold [`Self::columns`], in any order, and may hold more.
     pub(crate) fn evaluate(&self, batch: &RecordBatch) -> Result<ArrayRef> {
+        if let (Some(within), [field]) = (self.within, self.schema.fields().as_ref()) {
+            if let Some(found) = within.ask(&column(batch, field)?) {
+                return Ok(Arc::new(found));
+            }
+        }
+        self.evaluate_physical(batch)
+    }
+
+    /// [`Self::evaluate`] by DataFusion: the baseline of what has a kernel of its own.
+    pub(crate) fn evaluate_physical(&self, batch: &RecordBatch) -> Result<ArrayRef> {
         let fail = |error: DataFusionError| ExprError::from_datafusion("cannot evaluate", &error);
         let input = self.input(batch)?;
         let run = |physical: &Arc<dyn PhysicalExpr>| physical.evaluate(&input)?.into_array(batch.num_rows());
@@ -138,6 +156,12 @@ impl Plan {
             return Ok(array);
         }
         arrow_cast::cast(&array, &self.data_type).map_err(|error| fail(error.into()))
+    }
+
+    /// Whether it has a kernel of its own.
+    #[cfg(test)]
+    pub(crate) fn is_within(&self) -> bool {
+        self.within.is_some()
     }
 
     /// The columns of `batch` in the order and with the types that the physical expression expects.
