@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import lance
@@ -21,6 +21,7 @@ from esker.exceptions import (
     UnsupportedError,
 )
 from esker.fragment import write_fragments
+from esker.lance.log import LanceLog
 from esker.storage_version import DEFAULT_STORAGE_VERSION
 from tests.samples import people, same
 
@@ -338,3 +339,35 @@ def test_insert_moves_the_dataset_on(uri: str) -> None:
     dataset = esker.write_dataset(people(3), uri)
     dataset.insert(people(2, start=3))
     assert (dataset.version, dataset.count_rows()) == (2, 5)
+
+
+def test_a_lock_that_is_not_released_is_a_warning_of_a_commit_that_stands(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    esker.write_dataset(people(2), uri)
+
+    @contextmanager
+    def lock(version: int) -> Iterator[None]:
+        yield
+        raise ConnectionError("the lease is gone")
+
+    with pytest.warns(UserWarning, match="version 2 is committed, but .*the lease is gone"):
+        esker.write_dataset(people(1, start=2), uri, mode="append", commit_lock=lock)
+    assert esker.dataset(uri).version == 2
+    assert esker.dataset(uri).count_rows() == 3
+
+
+def test_a_lock_that_swallows_errors_hides_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = str(tmp_path / "t")
+    esker.write_dataset(people(2), uri)
+
+    @contextmanager
+    def lock(version: int) -> Iterator[None]:
+        with suppress(Exception):
+            yield
+
+    def fail(*args: object, **options: object) -> bool:
+        raise PermissionError("no")
+
+    monkeypatch.setattr(LanceLog, "put", fail)
+    with pytest.raises(Exception, match="no"):
+        esker.write_dataset(people(1, start=2), uri, mode="append", commit_lock=lock, max_retries=0)

@@ -47,6 +47,12 @@ class Snapshot:
     def refresh(self, store: Store, *, version: int | None = None) -> Snapshot:
         """The newest version, or the newest up to `version`: only the commits after this one are read."""
 
+    def is_replaced(self, store: Store) -> bool:
+        """Whether the entry of this version is another one by now: another table was created in this one's place.
+
+        False if that cannot be known: the entry was cleaned up, or a checkpoint of the same version stood for it.
+        """
+
     @property
     def version(self) -> int:
         """Its number."""

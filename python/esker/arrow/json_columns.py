@@ -84,6 +84,18 @@ def shown_schema(schema: pa.Schema) -> pa.Schema:
     return as_json_text(_empty(schema)).schema if has_jsonb(schema) else schema
 
 
+def is_json_text(type_: pa.DataType) -> bool:
+    """Whether a type is JSON as text.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.arrow.json_columns import is_json_text
+        >>> is_json_text(pa.json_()), is_json_text(pa.string())
+        (True, False)
+    """
+    return getattr(type_, "extension_name", None) == _TEXT
+
+
 def is_jsonb(field: pa.Field) -> bool:
     """Whether a column is JSON as files hold it."""
     return bool((field.metadata or {}).get(_NAME) == _STORED.encode())

@@ -5,13 +5,13 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from typing import Any
 
 from .._native.table import HeldColumns, Manifest, Transaction
 from ..commit.certain import nothing_put_on_error
 from ..commit.clock import seconds_since
-from ..commit.protocol import CommitLock, CommittedChange, NothingPut, Verdict
+from ..commit.locks import held
+from ..commit.protocol import CommitLock, CommittedChange, Verdict
 from ..exceptions import (
     AlreadyExistsError,
     CommitConflictError,
@@ -109,6 +109,7 @@ class LanceCommit:
         self._base = base
         self._put_on: Manifest | None = None
         self._read = base if base is not None and base.version == transaction.read_version else None
+        self._given = self._read
         self._made: Manifest | None = None
         self._held: HeldColumns | None = None
         self._follows = False
@@ -169,6 +170,9 @@ class LanceCommit:
     def latest(self) -> int:
         """The newest version, 0 if there is none.
 
+        Raises:
+            CommitConflictError: The table was dropped and another one was made in its place.
+
         The transaction is staged before: a clean-up that finds it keeps all versions after its read version. So the
         number that our put takes cannot be one that another writer's version had before a clean-up freed it.
         """
@@ -179,7 +183,19 @@ class LanceCommit:
         if listing.versions:
             self._scheme = listing.scheme
         # A listing may be older than what a put has found, and than the version that was read.
-        return max(listing.latest, self._known, self.read_version)
+        latest = max(listing.latest, self._known, self.read_version)
+        # Over a network these are requests: a table that stands as it did is taken for the same one.
+        is_asked = latest > self.read_version or not is_behind_network(self.uri)
+        if is_asked and self._given is not None and self.log.is_replaced(self._given, self._scheme):
+            raise CommitConflictError(
+                f"our {self.operation} was made of version {self.read_version} of {self.uri}, which has another "
+                "manifest by now: the table was dropped or replaced; nothing of ours is visible, open it again",
+                uri=self.uri,
+                operation=self.operation,
+                version=self.read_version,
+                retryable=False,
+            )
+        return latest
 
     def changes_since(self, version: int, latest: int) -> Iterator[LanceChange]:
         """The transactions behind the versions after `version` up to `latest`."""
@@ -301,14 +317,8 @@ class LanceCommit:
             self._staged = False
             self._stage()
             return False
-        with ExitStack() as held:
-            if self._lock is not None:
-                try:
-                    held.enter_context(self._lock(version))
-                except Exception as error:
-                    raise NothingPut(error) from error
-            with nothing_put_on_error(self.log.store):
-                landed = self.log.put(version, self._scheme, data, locked=self._lock is not None, change=self)
+        with held(self._lock, version), nothing_put_on_error(self.log.store):
+            landed = self.log.put(version, self._scheme, data, locked=self._lock is not None, change=self)
         if not landed:
             self._known = max(self._known, version)
         return landed

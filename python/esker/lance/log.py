@@ -37,6 +37,8 @@ FIRST_NAMES = 20
 """How many names are listed to find the newest version: V2 names sort it first."""
 
 _DETACHED = 1 << 63
+_TAIL = 4096
+"""Bytes at the end of a manifest within which the name of its transaction file mostly lies."""
 
 
 def is_detached(version: int) -> bool:
@@ -324,6 +326,22 @@ class LanceLog:
             self.store.put(LATEST_COPY, self.store.get(self.path_of(listing.latest, listing.scheme)))
             copied = listing.latest
 
+    def is_replaced(self, manifest: Manifest, scheme: NamingScheme) -> bool:
+        """Whether the manifest of this version is another one by now: another table was made in this one's place.
+
+        Its last bytes are read, and no more if they name the same transaction. False if it was cleaned up.
+        """
+        path = self.path_of(manifest.version, scheme)
+        name = manifest.transaction_file
+        try:
+            size = self.store.head(path).size
+            (tail,) = self.store.get_ranges(path, [(max(0, size - _TAIL), size)])
+            if name and name.encode() in tail:
+                return False
+            return entry_of(self.manifest(manifest.version, scheme)) != entry_of(manifest)
+        except NotFoundError:
+            return False
+
     def transaction(self, manifest: Manifest) -> Transaction | None:
         """The transaction of a version: from within the manifest, else from its file, else None."""
         inline = manifest.inline_transaction()
@@ -333,6 +351,13 @@ class LanceLog:
             return Transaction.decode(self.store.get(TRANSACTIONS + manifest.transaction_file))
         except NotFoundError:
             return None
+
+
+def entry_of(manifest: Manifest) -> str:
+    """What tells the entry of a version from another one with its number: the id of its transaction, and when."""
+    inline = None if manifest.transaction_file else manifest.inline_transaction()
+    name = manifest.transaction_file or (inline.uuid if inline is not None else "")
+    return f"{name}@{manifest.timestamp_ns}"
 
 
 def transaction_file_name(transaction: Transaction) -> str:

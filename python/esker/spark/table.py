@@ -26,6 +26,7 @@ from esker.commit.orphans import StagedFiles
 from esker.exceptions import CommitConflictError, NotFoundError, SchemaMismatchError
 from esker.lance import LanceCommit, LanceLog
 from esker.lance.commit import APPLICATION_PREFIX, is_applied
+from esker.lance.log import entry_of
 from esker.lance.operation import application_properties
 from esker.lance.scan.options import ScanOptions
 from esker.lance.scan.scan import Scan
@@ -297,13 +298,6 @@ def replaced_meanwhile(uri: str, version: int) -> CommitConflictError:
         version=version,
         retryable=False,
     )
-
-
-def entry_of(manifest: Manifest) -> str:
-    """What tells the entry of a version from another one with its number: the id of its transaction, and when."""
-    inline = None if manifest.transaction_file else manifest.inline_transaction()
-    name = manifest.transaction_file or (inline.uuid if inline is not None else "")
-    return f"{name}@{manifest.timestamp_ns}"
 
 
 def latest_manifest(address: TableAddress) -> Manifest | None:

@@ -20,7 +20,7 @@ __all__ = ["WORDING", "as_raised_by_esker", "in_words_of_spark"]
 WORDING = (
     ("try again or raise max_retries", "run the write again"),
     ("try again or raise max_commit_retries", "run the write again"),
-    (", or pass allow_null_loss=True to lose them", ""),
+    (", or write the rows with write_dataset(..., allow_null_loss=True), which loses them", ""),
     ("data_storage_version", "dataStorageVersion"),
     ("storage_options", "the option storageOptions"),
     (

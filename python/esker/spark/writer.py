@@ -25,12 +25,13 @@ from pyspark.sql.types import StructType
 from esker._native.schema import Schema
 from esker._native.table import Manifest
 from esker.exceptions import AlreadyExistsError, UnsupportedError
+from esker.lance.log import entry_of
 from esker.lance.write.compression import compression_of
 from esker.spark.cast import cast_batch
 from esker.spark.matching import check_append, renamed, replacing_schema
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.spelling import spelled_as
-from esker.spark.table import FragmentPlan, applications_of, entry_of, latest_manifest
+from esker.spark.table import FragmentPlan, applications_of, latest_manifest
 from esker.spark.types import has_map
 from esker.spark.wording import in_words_of_spark
 from esker.storage_version import storage_version

@@ -3,6 +3,8 @@
 //! Spec: "Delta Log Entries". An entry with two actions on one file, application or domain, or with two metadata or protocol actions, is
 //! corrupt: it would be unclear which one holds.
 
+use std::hash::{DefaultHasher, Hasher};
+
 use bytes::Bytes;
 use esker_store::StoreRef;
 use hashbrown::HashSet;
@@ -38,6 +40,8 @@ pub struct CommitActions {
     pub commit_info: Option<Box<RawValue>>,
     pub(crate) sidecars: Vec<Sidecar>,
     pub(crate) is_v2_checkpoint: bool,
+    /// The hash of its bytes.
+    pub(crate) entry: u64,
 }
 
 /// The one field of commitInfo that the log itself depends on.
@@ -54,6 +58,13 @@ impl CommitActions {
         let time: CommitTime = serde_json::from_str(info.get()).ok()?;
         time.in_commit_timestamp
     }
+}
+
+/// What tells an entry from another one of the same version, within this process.
+pub(crate) fn hash_of_entry(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    hasher.finish()
 }
 
 /// Reads the commit of a version.
@@ -107,6 +118,7 @@ pub(crate) fn parse_commit(bytes: &Bytes, path: &str, version: u64, root: &Table
         commit_info: None,
         sidecars: Vec::new(),
         is_v2_checkpoint: false,
+        entry: hash_of_entry(bytes),
     };
     let mut keys: HashSet<Vec<u8>> = HashSet::with_capacity(lines.len());
     for (number, (start, text)) in lines.iter().enumerate() {

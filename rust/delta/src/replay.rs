@@ -29,6 +29,8 @@ pub(crate) struct Replay {
     pub(crate) views: Vec<ChunkView>,
     /// The in-commit timestamp of the newest commit.
     pub(crate) in_commit_timestamp: Option<i64>,
+    /// The hash of the newest commit's entry.
+    pub(crate) entry: Option<u64>,
     seen: Seen,
     small: Gathered,
     commits: u64,
@@ -80,6 +82,7 @@ impl Replay {
     pub(crate) fn take_commit(&mut self, commit: CommitActions) -> Result<()> {
         if self.commits == 0 {
             self.in_commit_timestamp = commit.in_commit_timestamp();
+            self.entry = Some(commit.entry);
         }
         self.commits += 1;
         let adds = commit.adds;

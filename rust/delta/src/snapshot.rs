@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::actions::{DomainMetadata, Metadata, Protocol, Transaction};
 use crate::checkpoint;
 use crate::chunk::ChunkView;
-use crate::commit::{read_commit, CommitActions};
+use crate::commit::{hash_of_entry, read_commit, CommitActions};
 use crate::error::{DeltaError, Result};
 use crate::listing::{checksum_path, commit_path, CheckpointFiles, LogListing};
 use crate::partition::zone_of;
@@ -53,6 +53,8 @@ pub struct Snapshot {
     pub checkpoint_version: Option<u64>,
     /// The checkpoint's files, sidecars included.
     pub(crate) base_files: Arc<Vec<String>>,
+    /// The hash of its version's entry, unless a checkpoint of the same version stood for that.
+    pub(crate) entry: Option<u64>,
     /// The zone of timestamps without a zone in partition values; UTC if `None`.
     pub(crate) zone: Option<Tz>,
 }
@@ -226,6 +228,7 @@ impl Snapshot {
             views: join_small(replay.views)?,
             checkpoint_version: checkpoint.as_ref().map(|(version, _)| *version),
             base_files: checkpoint.map(|(_, files)| files).unwrap_or_default(),
+            entry: replay.entry,
             zone: None,
         })
     }
@@ -239,7 +242,7 @@ impl Snapshot {
     /// Updates this snapshot to the newest version, or the newest up to `last`: only commits after it are read.
     ///
     /// If the next commit does not exist, the names around it are listed: if a clean-up removed it, or another table was created in this
-    /// one's place, the table is opened anew.
+    /// one's place, the table is opened anew. So it is if the entry of this version is another one than it was.
     pub async fn refresh(&self, store: &StoreRef, last: Option<u64>) -> Result<Self> {
         let mut commits = Vec::new();
         let mut came_late = None;
@@ -266,11 +269,28 @@ impl Snapshot {
         if commits.is_empty() {
             return Ok(self.clone());
         }
+        if self.is_replaced(store).await? {
+            return self.anew(store, last).await;
+        }
         let version = self.version + commits.len() as u64;
         let base = self.checkpoint_version.map(|base| (base, self.base_files.clone()));
         let mut next = Self::finish(commits, Some(self), version, &self.root, base)?;
         next.zone = self.zone;
         Ok(next)
+    }
+
+    /// Whether the entry of this version is another one than this snapshot was replayed from: another table was created in this one's place.
+    ///
+    /// False if that cannot be known: if it was cleaned up, or a checkpoint of this version stood for it.
+    pub async fn is_replaced(&self, store: &StoreRef) -> Result<bool> {
+        let Some(entry) = self.entry else {
+            return Ok(false);
+        };
+        match store.get(&commit_path(self.version)).await {
+            Ok(bytes) => Ok(hash_of_entry(&bytes) != entry),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Opens the newest version, or the newest up to `last`, without using this snapshot.

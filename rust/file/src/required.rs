@@ -9,8 +9,8 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::ArrowDictionaryKeyType;
 use arrow_array::{
-    downcast_dictionary_array, Array, ArrayRef, DictionaryArray, FixedSizeListArray, GenericListArray, MapArray,
-    OffsetSizeTrait, PrimitiveArray, RecordBatch, RecordBatchOptions, StructArray,
+    downcast_dictionary_array, new_null_array, Array, ArrayRef, DictionaryArray, FixedSizeListArray, GenericListArray,
+    MapArray, OffsetSizeTrait, PrimitiveArray, RecordBatch, RecordBatchOptions, StructArray,
 };
 use arrow_buffer::{ArrowNativeType, BooleanBufferBuilder, NullBuffer, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
@@ -252,16 +252,18 @@ fn entries(map: &MapArray) -> ArrayRef {
     Arc::new(map.entries().clone())
 }
 
-/// The dictionary array with a valid key in place of each null, if the dictionary has an item.
+/// The dictionary array with a valid key in place of each null, and with items that are not null.
 fn with_keys(array: &ArrayRef) -> ArrowResult<ArrayRef> {
     fn of_words<K: ArrowDictionaryKeyType>(array: &DictionaryArray<K>) -> ArrowResult<ArrayRef> {
-        if array.values().is_empty() {
-            return Ok(Arc::new(array.clone()));
-        }
+        let values = match array.values() {
+            none if none.is_empty() => replaced(&new_null_array(none.data_type(), 1), None)?,
+            items if items.logical_null_count() > 0 => replaced(items, None)?,
+            items => items.clone(),
+        };
         // The key below a null may be out of range.
         let keys = array.keys().iter().map(|key| key.unwrap_or_default());
         let keys = PrimitiveArray::<K>::from_iter_values(keys);
-        Ok(Arc::new(DictionaryArray::try_new(keys, array.values().clone())?))
+        Ok(Arc::new(DictionaryArray::try_new(keys, values)?))
     }
     downcast_dictionary_array!(
         array => of_words(array),

@@ -121,6 +121,7 @@ class DeltaCommit:
         self._store = target.store
         self._external = ExternalLog.of(target.store, target.uri, target.storage_options)
         self._uri = target.uri
+        self._base = snapshot
         self._root = snapshot.root if snapshot is not None else ""
         self._operation = entry.operation
         self._parameters = dict(entry.parameters)
@@ -208,7 +209,7 @@ class DeltaCommit:
         """
         again = copy.copy(self)
         again._store, again._external, again._uri = store, None, store.uri
-        again.read_version = common
+        again.read_version, again._base = common, None
         again._own, again._changes, again._known = own, {}, NO_TABLE
         # What the hooks would write, a later commit writes.
         again._hooks = PostCommit(store, {}, PostCommitHookProperties(create_checkpoint=False))
@@ -245,17 +246,23 @@ class DeltaCommit:
             try:
                 self._store.head(commit_path(self.read_version))
             except NotFoundError:
-                raise CommitConflictError(
-                    f"our {self._operation} was computed from version {self.read_version} of {self._uri}, which is "
-                    "there no more, nor a later one: the table was deleted or replaced; nothing of ours is visible, "
-                    "open it again",
-                    uri=self._uri,
-                    operation=self._operation,
-                    version=self.read_version,
-                    retryable=False,
-                ) from None
+                raise self._replaced("is there no more, nor a later one") from None
             return self.read_version
+        # Over a network this is a request: a table that stands as it did is taken for the same one.
+        is_asked = newest > self.read_version or not is_behind_network(self._uri)
+        if is_asked and self._base is not None and self._base.is_replaced(self._store):
+            raise self._replaced("has another entry by now")
         return newest
+
+    def _replaced(self, how: str) -> CommitConflictError:
+        return CommitConflictError(
+            f"our {self._operation} was computed from version {self.read_version} of {self._uri}, which {how}: the "
+            "table was deleted or replaced; nothing of ours is visible, open it again",
+            uri=self._uri,
+            operation=self._operation,
+            version=self.read_version,
+            retryable=False,
+        )
 
     def changes_since(self, version: int, latest: int) -> Iterator[CommitActions]:
         """The commits after `version` up to `latest`."""

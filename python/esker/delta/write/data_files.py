@@ -82,6 +82,13 @@ class _OpenFile:
             self.encoding.result()
             self.encoding = None
 
+    def drop(self) -> None:
+        """Leaves nothing behind of a file that is not finished."""
+        self.sink.abort()
+        if self.writer is not None:
+            # pyarrow closes a writer that goes out of use, which writes a footer: into a store that may have failed.
+            self.writer.is_open, self.writer = False, None
+
 
 class DataFileWriter:
     """Stages data files.
@@ -147,7 +154,7 @@ class DataFileWriter:
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="esker-delta-files")
         self._gate = Gate()
         self._leaving: deque[tuple[_OpenFile, Future[None]]] = deque()
-        self._sinks: set[FileSink] = set()
+        self._unfinished: set[_OpenFile] = set()
         self._named = 0
         self.rows = 0
         self.max_rows: int | None = None
@@ -193,9 +200,9 @@ class DataFileWriter:
 
     def _abort(self) -> None:
         """Drops files that were begun at the store and have no end."""
-        for sink in self._sinks:
-            sink.abort()
-        self._sinks.clear()
+        for file in self._unfinished:
+            file.drop()
+        self._unfinished.clear()
 
     def abandon(self) -> None:
         """Deletes what was staged, unless a commit may name it."""
@@ -242,7 +249,7 @@ class DataFileWriter:
             if key not in self._open:
                 statistics = FileStatistics(self._statistics, self._names.by_path, tight=self._tight)
                 self._open[key] = _OpenFile(values, statistics, self._new_path(values), self._store)
-                self._sinks.add(self._open[key].sink)
+                self._unfinished.add(self._open[key])
             file = self._open[key]
             room = self._row_group_rows - file.pending_rows
             part = rows.slice(0, room if self.max_rows is None else min(room, self.max_rows - file.rows))
@@ -326,7 +333,7 @@ class DataFileWriter:
         add["size"], add["modificationTime"] = file.sink.size, time.time_ns() // 1_000_000
         add["stats"] = file.statistics.json()
         file.sink.finish()
-        self._sinks.discard(file.sink)
+        self._unfinished.discard(file)
         if self._gate.is_closed:
             # Nobody waits for it any more.
             self._store.delete(file.path)

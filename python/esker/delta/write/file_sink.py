@@ -30,7 +30,7 @@ class FileSink(io.RawIOBase):
         self._path = path
         self._pieces: list[bytes] = []
         self._writer: ObjectWriter | None = None
-        self._finished = False
+        self._finished = self._dropped = False
         self._buffered = 0
         self.size = 0
 
@@ -48,8 +48,10 @@ class FileSink(io.RawIOBase):
         return self.size
 
     def write(self, data: Any, /) -> int:
-        """Appends bytes."""
+        """Appends bytes; those of a file that is dropped go nowhere."""
         piece = bytes(data)
+        if self._dropped:
+            return len(piece)
         self._pieces.append(piece)
         self._buffered += len(piece)
         self.size += len(piece)
@@ -70,7 +72,7 @@ class FileSink(io.RawIOBase):
 
     def abort(self) -> None:
         """Leaves nothing behind of a file that is not finished."""
-        self._pieces, self._buffered = [], 0
+        self._pieces, self._buffered, self._dropped = [], 0, not self._finished
         if self._writer is not None and not self._finished:
             self._writer.abort()
 

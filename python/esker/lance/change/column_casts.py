@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from ..._native import table as native
 from ..._native.schema import Field, Schema
+from ...arrow.json_columns import is_json_text, is_jsonb, stored_batch, stored_schema
 from ...arrow.nested import mask_of, offsets_of, struct_of
 from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
 from ..scan.options import ScanOptions
@@ -74,6 +75,8 @@ def _is_list(type_: pa.DataType) -> bool:
 
 def is_of_type(column: pa.Field, type_: pa.DataType) -> bool:
     """Whether a column has a type already. An extension type and its storage type are different types."""
+    if is_jsonb(column) and is_json_text(type_):
+        return True
     if isinstance(column.type, pa.BaseExtensionType) or isinstance(type_, pa.BaseExtensionType):
         return bool(column.type == type_)
     return bool(column.type == type_) and EXTENSION_NAME not in (column.metadata or {})
@@ -92,7 +95,7 @@ def cast_fields(
 
     Raises:
         InvalidArgumentError: A field is not there.
-        SchemaMismatchError: A value does not fit.
+        SchemaMismatchError: A value does not fit, such as a text that is no JSON.
     """
     fields = []
     for path, type_ in types.items():
@@ -107,7 +110,8 @@ def cast_fields(
                 type=str(type_),
             )
         kept = {key: value for key, value in (old.metadata or {}).items() if not key.startswith("ARROW:extension:")}
-        fields.append(pa.field(old.name, type_, old.nullable, metadata=kept or None))
+        stored = stored_schema(pa.schema([pa.field(old.name, type_, old.nullable, metadata=kept or None)]))
+        fields.append(stored.field(0))
     for field in fields:
         check_input_schema(pa.schema([field]))
     first_id = table.manifest.max_field_id + 1
@@ -183,9 +187,9 @@ def _cast_at(values: pa.Array, type_: pa.DataType, path: str, types: Mapping[str
         ]
         return struct_of(parts, type_, values)
     try:
-        return _cast(values, type_)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        told = f"column {path!r} cannot become {type_}: {error}"
+        return _cast(values, types[path], path)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidArgumentError) as error:
+        told = f"column {path!r} cannot become {types[path]}: {error}"
         beyond = re.search(r"Integer value (\S+) not in range", str(error))
         if beyond is not None:
             # In pylance's words, which programs look for.
@@ -193,8 +197,11 @@ def _cast_at(values: pa.Array, type_: pa.DataType, path: str, types: Mapping[str
         raise SchemaMismatchError(told, column=path) from error
 
 
-def _cast(column: pa.Array, type_: pa.DataType) -> pa.Array:
+def _cast(column: pa.Array, type_: pa.DataType, path: str) -> pa.Array:
     values = column.storage if isinstance(column, pa.ExtensionArray) else column
     if not isinstance(type_, pa.BaseExtensionType):
         return values.cast(type_)
+    if is_json_text(type_):
+        texts = pa.ExtensionArray.from_storage(type_, values.cast(type_.storage_type))
+        return stored_batch(pa.record_batch([texts], names=[path])).column(0)
     return pa.ExtensionArray.from_storage(type_, values.cast(type_.storage_type))

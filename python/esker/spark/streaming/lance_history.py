@@ -23,12 +23,12 @@ from pyspark.sql.types import StructType
 from esker._native.table import Fragment, Manifest
 from esker.exceptions import NotFoundError, UnsupportedError
 from esker.lance import LanceLog
+from esker.lance.log import entry_of
 from esker.lance.version import TableVersion
 from esker.spark.options import TableAddress
 from esker.spark.streaming.history import Piece, TableHistory, VersionPieces, change_refused, cleaned_up
 from esker.spark.streaming.lance_partition import ChangedRows, ChangeKind, FragmentRows, Reading
 from esker.spark.streaming.options import StreamReadOptions
-from esker.spark.table import entry_of
 
 __all__ = ["LanceHistory"]
 

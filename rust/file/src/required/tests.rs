@@ -151,3 +151,37 @@ fn test_a_word_of_a_dictionary_that_is_null_counts() {
     let batch = RecordBatch::try_new(Arc::new(schema.clone()), vec![used]).unwrap();
     assert_eq!(RequiredFields::of(&schema).settle(&batch).unwrap(), batch);
 }
+
+#[test]
+fn test_words_below_a_null_struct_are_replaced_with_the_structs_around_them() {
+    let data_type = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+    let inner = Fields::from(vec![required(data_type.clone())]);
+    let strict = Field::new("s", DataType::Struct(inner.clone()), false);
+    let outer = Fields::from(vec![strict.clone()]);
+    let column = Field::new("o", DataType::Struct(outer.clone()), true);
+    for words in [vec![Some("a"), None], vec![Some("a")], vec![]] {
+        for key in [None, Some(1)] {
+            let first = if words.is_empty() { None } else { Some(0) };
+            if key.is_some() && words.len() < 2 {
+                continue;
+            }
+            let words: ArrayRef = Arc::new(StringArray::from(words.clone()));
+            let keys = Int32Array::from(vec![first, key]);
+            let loose = Fields::from(vec![Field::new("c", data_type.clone(), true)]);
+            let below: ArrayRef = Arc::new(DictionaryArray::<Int32Type>::try_new(keys, words).unwrap());
+            let valid = NullBuffer::from(vec![first.is_some(), false]);
+            let inner = StructArray::new(loose.clone(), vec![below], Some(valid.clone()));
+            let outer = Fields::from(vec![Field::new("s", DataType::Struct(loose), true)]);
+            let array = StructArray::new(outer, vec![Arc::new(inner)], Some(valid.clone()));
+            let loose = Schema::new(vec![Field::new("o", array.data_type().clone(), true)]);
+            let batch = RecordBatch::try_new(Arc::new(loose), vec![Arc::new(array)]).unwrap();
+            let nodes = RequiredFields::of(&Schema::new(vec![column.clone()]));
+            let node = nodes.0[0].as_ref().unwrap();
+            node.check(batch.column(0), None, "o").unwrap();
+            let settled = node.children[0].as_ref().unwrap();
+            let inner = settled.without_nulls(batch.column(0).as_struct().column(0)).unwrap();
+            assert_eq!(inner.logical_null_count(), 0);
+            assert_eq!(inner.as_struct().column(0).logical_null_count(), 0);
+        }
+    }
+}

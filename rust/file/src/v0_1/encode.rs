@@ -54,7 +54,7 @@ impl EncodeContext<'_> {
             version: FileVersion::V0_1,
             what: format!(
                 "{what}: {count} of them would be read as {becomes}; fill them, use a newer data_storage_version, \
-                 or pass allow_null_loss=True to lose them"
+                 or write the rows with write_dataset(..., allow_null_loss=True), which loses them"
             ),
         })
     }

@@ -45,6 +45,11 @@ impl PySnapshot {
         Ok(PySnapshot(Arc::new(snapshot)))
     }
 
+    fn is_replaced(&self, py: Python<'_>, store: &PyStore) -> Result<bool> {
+        py.detach(|| block_on(self.0.is_replaced(store.store())))
+            .map_err(raised)
+    }
+
     #[getter]
     fn version(&self) -> u64 {
         self.0.version

@@ -1,0 +1,41 @@
+"""The lock of a store without put-if-absent, around one put."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .loop import follow
+from .protocol import CommitLock, NothingPut
+
+
+@contextmanager
+def held(lock: CommitLock | None, version: int) -> Iterator[None]:
+    """Holds a lock while the version is put.
+
+    A lock that cannot be released after a put is a warning: what was put stands. One that swallows errors hides none.
+
+    Raises:
+        NothingPut: It was not granted.
+
+    Example:
+        >>> from contextlib import nullcontext
+        >>> from esker.commit.locks import held
+        >>> with held(lambda version: nullcontext(), 3):
+        ...     pass
+    """
+    if lock is None:
+        yield
+        return
+    try:
+        granted = lock(version)
+        granted.__enter__()
+    except Exception as error:
+        raise NothingPut(error) from error
+    try:
+        yield
+    except BaseException:
+        granted.__exit__(*sys.exc_info())
+        raise
+    follow(lambda: granted.__exit__(None, None, None), f"version {version}")
