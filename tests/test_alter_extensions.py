@@ -110,3 +110,21 @@ def test_an_extension_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     dataset = esker.write_dataset(pa.table({"c": ["1"]}), str(tmp_path / "t"))
     with pytest.raises(UnsupportedError, match=r"arrow\.json"):
         dataset.alter_columns({"path": "c", "data_type": pa.json_()})
+
+
+@pytest.mark.parametrize("name", ["uuid", "bool8", "of a user's own"])
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_items_of_fixed_size_lists_have_no_extension(name: str, version: str, tmp_path: Path) -> None:
+    """As with pylance: the format says of them only how they are stored."""
+    type_, storage = COLUMNS[name]
+    items = pa.ExtensionArray.from_storage(type_, storage)
+    fixed = pa.FixedSizeListArray.from_arrays(items, 2)
+    for column in (fixed, pa.StructArray.from_arrays([fixed], ["f"]), pa.ListArray.from_arrays([0, 1], fixed)):
+        table = pa.table({"c": column})
+        with pytest.raises(UnsupportedError, match=r"column 'c.*come back as"):
+            esker.write_dataset(table, str(tmp_path / "t"), data_storage_version=version)
+        assert not (tmp_path / "t").exists()
+        with pytest.raises(OSError, match="does not match the file schema"):
+            lance.write_dataset(table, str(tmp_path / "peer"), data_storage_version=version)
+    lists = pa.table({"c": pa.ListArray.from_arrays([0, 2], items)})
+    assert esker.write_dataset(lists, str(tmp_path / "t")).to_table() == lists

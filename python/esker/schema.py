@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ._native.schema import Field, Schema
+from .arrow.paths import parts_of
 from .exceptions import InvalidArgumentError
 from .missing import missing_method
 
@@ -86,11 +87,11 @@ class LanceSchema:
 
     def field(self, name: str) -> LanceField | None:
         """The field at a dotted path, None if there is none."""
-        return _find(self.fields(), name.split("."), casefold=False)
+        return _find(self.fields(), parts_of(name), casefold=False)
 
     def field_case_insensitive(self, name: str) -> LanceField | None:
         """The field at a dotted path, whatever its case, None if there is none."""
-        return _find(self.fields(), name.split("."), casefold=True)
+        return _find(self.fields(), parts_of(name), casefold=True)
 
     unenforced_clustering_key = missing_method("LanceSchema", "unenforced_clustering_key", _KEYS)
     unenforced_primary_key = missing_method("LanceSchema", "unenforced_primary_key", _KEYS)

@@ -63,8 +63,10 @@ class Schema:
     def without(self, paths: Sequence[str]) -> Schema:
         """The schema without the fields at dotted paths. Raises `InvalidArgumentError` for one that is not there."""
 
-    def altered(self, path: str, *, name: str | None = None, nullable: bool | None = None) -> Schema:
-        """The schema with a field under another name, nullable or not. Raises `InvalidArgumentError`."""
+    def altered(self, alterations: Sequence[tuple[str, str | None, bool | None]]) -> Schema:
+        """The schema with fields, by their paths, under other names, nullable or not: all at once. Raises
+        `InvalidArgumentError`.
+        """
 
     def replaced(self, path: str, field: Field) -> Schema:
         """The schema with `field` in place of the one at a path. Raises `InvalidArgumentError`."""

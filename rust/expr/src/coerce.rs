@@ -68,6 +68,67 @@ fn fit_node(node: Expr, schema: &DFSchema) -> Result<Expr> {
     }
 }
 
+/// A column, or a field within one, and a literal in one sum, difference, product, quotient or remainder: the literal takes the column's type,
+/// as in Lance, if that holds it. DataFusion alone would make `a + 1` an int64 of any smaller integer, and a decimal of an uint64.
+///
+/// Only of an expression as a whole: within a larger one the wider type keeps results that do not fit.
+pub(crate) fn fit_arithmetic(expr: Expr, schema: &DFSchema) -> Expr {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else {
+        return expr;
+    };
+    let is_field = |side: &Expr| match side {
+        Expr::Column(_) => true,
+        Expr::ScalarFunction(call) => call.name() == "get_field",
+        _ => false,
+    };
+    let (left, right) = match (is_arithmetic(op), is_field(&left), is_field(&right)) {
+        (true, true, false) => {
+            let right = as_type_of(&left, *right, schema);
+            (left, Box::new(right))
+        }
+        // What is below zero has no place in an unsigned type.
+        (true, false, true) if op != Operator::Minus || !is_unsigned(&right, schema) => {
+            let left = as_type_of(&right, *left, schema);
+            (Box::new(left), right)
+        }
+        _ => (left, right),
+    };
+    Expr::BinaryExpr(BinaryExpr::new(left, op, right))
+}
+
+fn is_arithmetic(op: Operator) -> bool {
+    matches!(
+        op,
+        Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide | Operator::Modulo
+    )
+}
+
+fn is_unsigned(expr: &Expr, schema: &DFSchema) -> bool {
+    expr.get_type(schema).is_ok_and(|found| found.is_unsigned_integer())
+}
+
+/// A literal in the type of a column of numbers; what else it is, or what the type does not hold, stays as it is.
+fn as_type_of(column: &Expr, literal: Expr, schema: &DFSchema) -> Expr {
+    let Ok(wanted) = column.get_type(schema) else {
+        return literal;
+    };
+    let value = match &literal {
+        Expr::Literal(value, _) => Some(value.clone()),
+        Expr::Negative(inner) => match inner.as_ref() {
+            Expr::Literal(value, _) => value.arithmetic_negate().ok(),
+            _ => None,
+        },
+        _ => None,
+    };
+    let value = value.filter(|value| !value.is_null() && value.data_type().is_numeric());
+    let fitted = match value {
+        Some(value) if wanted.is_integer() => lossless(&value, &wanted),
+        Some(value) if wanted.is_floating() => value.cast_to(&wanted).ok(),
+        _ => None,
+    };
+    fitted.map_or(literal, |value| Expr::Literal(value, None))
+}
+
 pub(crate) fn is_comparison(op: Operator) -> bool {
     matches!(
         op,

@@ -13,7 +13,7 @@ use datafusion_optimizer::simplify_expressions::ExprSimplifier;
 use datafusion_physical_expr::{create_physical_expr, PhysicalExpr};
 
 use crate::cases;
-use crate::coerce::fit_literals;
+use crate::coerce::{fit_arithmetic, fit_literals};
 use crate::error::{ExprError, Result};
 use crate::guard::guarded;
 use crate::lower::lower;
@@ -46,7 +46,8 @@ impl Plan {
         Self::bind_as(expr, schema, false)
     }
 
-    /// [`Self::bind`], where arithmetic whose result does not fit its type is an error instead of wrapping.
+    /// [`Self::bind`] of what a column becomes: arithmetic whose result does not fit its type is an error instead of wrapping, and the type of
+    /// `a + 1` is that of `a`.
     pub(crate) fn bind_checked(expr: Expr, schema: &Schema) -> Result<Self> {
         Self::bind_as(expr, schema, true)
     }
@@ -55,6 +56,7 @@ impl Plan {
         let fail = |error: DataFusionError| ExprError::from_datafusion("cannot type", &error);
         let all = Arc::new(DFSchema::try_from(nullable(schema.fields().iter().map(AsRef::as_ref))).map_err(fail)?);
         let expr = fit_literals(expr, &all)?;
+        let expr = if checked { fit_arithmetic(expr, &all) } else { expr };
         let context = SimplifyContext::builder()
             .with_schema(Arc::clone(&all))
             .with_current_time()

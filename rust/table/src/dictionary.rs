@@ -1,14 +1,18 @@
 //! Dictionaries of tables of version 0.1. All files of a table share the values of a dictionary column, and its manifest holds them; each
 //! file holds those that its writer knew.
 
+use std::collections::HashSet;
+
 use arrow_array::{Array, ArrayRef};
+use bytes::Bytes;
 use esker_file::schema::Schema;
 use esker_file::{Dictionaries, FileReader, FileVersion};
 use esker_proto::lance::file;
 use esker_store::store::StoreRef;
+use prost::Message;
 
 use crate::error::{Result, TableError};
-use crate::fragment::Fragment;
+use crate::fragment::{DataFile, Fragment};
 use crate::manifest::Manifest;
 use crate::operation::Operation;
 use crate::transaction::Transaction;
@@ -57,25 +61,76 @@ fn check_prefix(id: i32, short: &ArrayRef, long: &ArrayRef, path: &str) -> Resul
     )))
 }
 
-/// Refuses operations that add files whose dictionaries may differ from the table's.
+/// Refuses operations that add files of dictionary columns, whose dictionaries may differ from each other and from the table's.
 pub(crate) fn check(base: Option<&Manifest>, operation: &Operation) -> Result<()> {
-    let brings_files = matches!(
-        operation,
-        Operation::Update(_) | Operation::Rewrite(_) | Operation::Merge { .. } | Operation::DataReplacement { .. }
-    );
-    if brings_files && base.is_some_and(Manifest::has_dictionaries) {
-        return Err(TableError::unsupported(format!(
-            "the table cannot be changed by {}: its manifest file holds the values of dictionary columns of version 0.1, which new files \
-             may not share; append to it, delete from it, overwrite it, or write it anew",
-            operation.kind().name()
-        )));
+    let Some(base) = base else { return Ok(()) };
+    let files = new_files(operation);
+    let may_bring = !files.is_empty() && base.data_storage_version()? == FileVersion::V0_1;
+    if !may_bring || !brings_dictionaries(base, operation, &files)? {
+        return Ok(());
     }
-    Ok(())
+    Err(TableError::unsupported(format!(
+        "the table cannot be changed by {}: its manifest file holds the values of dictionary columns of version 0.1, which new files \
+         may not share; append to it, delete from it, overwrite it, or write it anew",
+        operation.kind().name()
+    )))
+}
+
+fn brings_dictionaries(base: &Manifest, operation: &Operation, files: &[&DataFile]) -> Result<bool> {
+    let schema: Vec<file::Field> = match operation {
+        // A new schema does not say where the manifest holds what.
+        Operation::Merge { .. } if base.has_dictionaries() => return Ok(true),
+        Operation::Merge { schema, .. } => {
+            let decode = |field: &Bytes| file::Field::decode(field.as_ref());
+            let fields = schema
+                .fields()
+                .iter()
+                .map(decode)
+                .collect::<std::result::Result<_, _>>();
+            fields.map_err(|error| TableError::invalid(format!("expected a schema, found {error}")))?
+        }
+        _ => base.schema_fields().to_vec(),
+    };
+    let words: HashSet<i32> = schema
+        .iter()
+        .filter(|it| is_dictionary(it))
+        .map(|field| field.id)
+        .collect();
+    if words.is_empty() {
+        return Ok(false);
+    }
+    let mut known: HashSet<String> = HashSet::new();
+    for fragment in base.fragments() {
+        known.extend(fragment?.files().iter().map(|file| file.path.clone()));
+    }
+    let is_new = |file: &&&DataFile| !known.contains(&file.path);
+    let mut fields = files.iter().filter(is_new).flat_map(|file| &file.fields);
+    Ok(fields.any(|field| words.contains(field)))
+}
+
+/// The files that an operation names of fragments that it adds or changes, but for those that only append or replace all.
+fn new_files(operation: &Operation) -> Vec<&DataFile> {
+    fn of(fragments: &[Fragment]) -> Vec<&DataFile> {
+        fragments.iter().flat_map(Fragment::files).collect()
+    }
+    match operation {
+        Operation::Update(update) => [of(&update.new_fragments), of(&update.updated_fragments)].concat(),
+        Operation::Rewrite(rewrite) => {
+            let groups = rewrite.groups.iter();
+            groups.flat_map(|group| of(&group.new_fragments)).collect()
+        }
+        Operation::Merge { fragments, .. } => of(fragments),
+        Operation::DataReplacement { replacements } => replacements.iter().map(|(_, file)| file).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn is_dictionary(field: &file::Field) -> bool {
+    field.logical_type.starts_with("dict:")
 }
 
 /// Adds the dictionaries to a new version: those of `base` if it keeps the rows of `base`, else those that the new files share.
 pub(crate) fn complete(next: Manifest, base: Option<&Manifest>, new: &Dictionaries) -> Result<Manifest> {
-    let is_dictionary = |field: &file::Field| field.logical_type.starts_with("dict:");
     if !next.schema_fields().iter().any(is_dictionary) || next.data_storage_version()? != FileVersion::V0_1 {
         return Ok(next);
     }

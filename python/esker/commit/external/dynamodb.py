@@ -178,6 +178,9 @@ class DynamoDBManifestStore:
         found: dict[str, str] = {}
         if endpoint := os.environ.get("DYNAMODB_ENDPOINT"):
             found["endpoint_url"] = endpoint
+        if region := os.environ.get("AWS_REGION"):
+            # As the store of the data has it; boto3 reads AWS_DEFAULT_REGION alone.
+            found["region_name"] = region
         for name, value in self.storage_options.items():
             known = _CREDENTIALS.get(name.lower().removeprefix("aws_"))
             if known is not None:

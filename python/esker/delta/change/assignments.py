@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +22,8 @@ from ..read.session_zone import in_zone
 from ..read.sql_names import columns_in_backticks, in_own_words
 from ..write.conformed_values import fitted
 from .struct_fields import cast_within, check_fields
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def sql_assignments(updates: Mapping[str, str] | None, new_values: Mapping[str, Any] | None) -> dict[str, str]:
@@ -63,8 +65,9 @@ def _literal(value: Any) -> str:
     if isinstance(value, bool | int | float):
         return str(value)
     if isinstance(value, datetime):
-        # Microseconds, as deltalake has them: an integer becomes a time of any kind.
-        return str(int(value.timestamp() * 1000 * 1000))
+        # Microseconds, as deltalake has them: an integer becomes a time of any kind. One without a zone is of UTC.
+        time = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        return str((time - _EPOCH) // timedelta(microseconds=1))
     if isinstance(value, list):
         return f"[{', '.join(_literal(item) for item in value)}]"
     raise TypeError(

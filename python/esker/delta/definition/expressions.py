@@ -105,7 +105,8 @@ class TableExpression:
             if is_new and isinstance(error, InvalidArgumentError):
                 raise InvalidArgumentError(f"{where}: {error}") from error
             raise UnsupportedError(
-                f"{where}: this release does not evaluate {sql!r} ({error}); write with another writer"
+                f"{where}: this release does not evaluate {sql!r} ({error}); write with another "
+                "writer, or drop it before the columns that it reads"
             ) from error
         self.columns = self._expression.columns
 

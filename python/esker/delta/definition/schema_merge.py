@@ -1,7 +1,8 @@
 """Schema evolution: the columns of a table after rows with other columns were merged into it.
 
-Columns that only the rows have are added. Where the table has type widening on, a column becomes the wider type of the
-two, and its metadata keep the narrower one, which older files have. Without it rows are cast to the table's types.
+Columns that only the rows have are added. A column of the type `void`, of which nothing but nulls is there, becomes
+what the rows have. Where the table has type widening on, a column becomes the wider type of the two, and its metadata
+keep the narrower one, which older files have. Without it rows are cast to the table's types.
 
 Spec: "Type Widening", "Change Metadata".
 """
@@ -61,6 +62,11 @@ class SchemaMerge:
         return [*merged, *(Field(field.name, field.type, True, field.metadata) for field in given.values())]
 
     def _type(self, table: DataType, data: DataType, path: str, inside: str, changes: list[dict[str, Any]]) -> DataType:
+        if is_void(data):
+            return table
+        if is_void(table):
+            # Nothing but nulls is there, which are nulls of any type.
+            return data
         if isinstance(table, StructType) and isinstance(data, StructType):
             return StructType(self._fields(table.fields, data.fields, f"{path}."))
         if isinstance(table, ArrayType) and isinstance(data, ArrayType):
@@ -83,6 +89,18 @@ class SchemaMerge:
         change = {"fromType": table.type, "toType": wider.type}
         changes.append({**change, "fieldPath": inside} if inside else change)
         return wider
+
+
+def is_void(kind: DataType) -> bool:
+    """Whether a type has no value but null.
+
+    Example:
+        >>> from esker.delta import PrimitiveType
+        >>> from esker.delta.definition.schema_merge import is_void
+        >>> is_void(PrimitiveType("void")), is_void(PrimitiveType("long"))
+        (True, False)
+    """
+    return isinstance(kind, PrimitiveType) and kind.type == "void"
 
 
 def _below(inside: str, part: str) -> str:

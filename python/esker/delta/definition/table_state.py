@@ -15,7 +15,9 @@ from typing import Any
 from ..._native.delta import Snapshot
 from ...exceptions import InvalidArgumentError, SchemaMismatchError
 from ..schema import ArrayType, DataType, Field, MapType, Schema, StructType
+from .column_identity import identified
 from .constraints import GENERATION, Constraints
+from .feed_columns import check_feed_columns
 from .partition_text import check_partition_type
 from .physical_names import FIELD_ID, PHYSICAL_NAME
 from .protocol import check_writable, features_of, fields_of, needed_features, protocol_with
@@ -55,6 +57,8 @@ class TableState:
     ) -> TableState:
         """The state of a new table, or of one that takes another's place and keeps its id.
 
+        Where both are mapped, columns of the same names are the same ones: feeds and streams read older files, too.
+
         Raises:
             InvalidArgumentError: Names that are one ignoring case, partition columns that are none.
             UnsupportedError: It would have a feature that this release does not write.
@@ -67,7 +71,11 @@ class TableState:
             if key not in _PROTOCOL_KEYS and not key.startswith("delta.feature.")
         }
         _check_columns(schema, partition_by)
-        schema, kept = with_physical_names(schema, kept)
+        before = replaced if replaced is not None and replaced.mapped else None
+        highest = [int(it[MAX_ID]) for it in (kept, before.configuration if before else {}) if MAX_ID in it]
+        if before is not None and highest and kept.get(MODE, "none").lower() != "none":
+            kept[MAX_ID] = str(max(highest))
+        schema, kept = with_physical_names(identified(schema, before.schema if before else None), kept)
         metadata = {
             "id": replaced.metadata["id"] if replaced is not None else str(uuid.uuid4()),
             "name": name,
@@ -86,7 +94,7 @@ class TableState:
             writer=versions[1] or 2,
         )
         check_writable(protocol, schema, kept, partition_by)
-        return TableState(metadata, protocol, schema)
+        return TableState(metadata, protocol, schema)._checked()
 
     @property
     def configuration(self) -> dict[str, str]:
@@ -159,7 +167,7 @@ class TableState:
     def with_schema(self, schema: Schema) -> TableState:
         """The same table with other columns, and with the features that these need."""
         _check_columns(schema, self.partition_by)
-        schema, configuration = with_physical_names(schema, self.configuration)
+        schema, configuration = with_physical_names(identified(schema, self.schema), self.configuration)
         return self._with(schema, configuration)
 
     def with_configuration(self, configuration: dict[str, str], *, reader: int = 1, writer: int = 2) -> TableState:
@@ -172,7 +180,9 @@ class TableState:
             reader: The reader version that it has at least.
             writer: The writer version that it has at least.
         """
-        schema, kept = with_physical_names(self.schema, configuration, keep_names=not self.mapped)
+        # What columns of a table that is not mapped say of ids and names comes from elsewhere.
+        there = self.schema if self.mapped else identified(self.schema, None)
+        schema, kept = with_physical_names(there, configuration, keep_names=not self.mapped)
         return self._with(schema, kept, reader=reader, writer=writer)
 
     def _with(self, schema: Schema, configuration: dict[str, str], *, reader: int = 1, writer: int = 2) -> TableState:
@@ -185,7 +195,12 @@ class TableState:
             writer=max(writer, self.protocol["minWriterVersion"]),
         )
         check_writable(protocol, schema, kept, self.partition_by)
-        return replace(self, metadata=metadata, protocol=protocol, schema=schema)
+        return replace(self, metadata=metadata, protocol=protocol, schema=schema)._checked()
+
+    def _checked(self) -> TableState:
+        if self.keeps_change_feed:
+            check_feed_columns([field.name for field in self.schema.fields])
+        return self
 
     def actions_after(self, before: TableState | None) -> list[tuple[str, dict[str, Any]]]:
         """The actions that make this state out of the one before: none for what is the same."""
@@ -209,7 +224,7 @@ def with_physical_names(
     """
     mode = configuration.get(MODE, "none").lower()
     if mode == "none":
-        return schema, configuration
+        return identified(schema, None), configuration
     if mode not in ("name", "id"):
         raise InvalidArgumentError(f"expected {MODE} as none, name or id, found {mode!r}")
     used = [int(field.metadata.get(FIELD_ID, 0)) for _, field in fields_of(schema.fields)]

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from ..._native.delta import Snapshot, read_changes
 from ..._native.store import Store
 from ...exceptions import InvalidArgumentError, NotFoundError, UnsupportedError
+from ..definition.feed_columns import check_feed_columns
 from ..log.entries import commit_path
 from .file_errors import each_batch
 from .filters import BoundFilter
@@ -77,6 +78,7 @@ class ChangeFeed:
         self._snapshot = snapshot
         self._scan = scan
         self._times = times
+        check_feed_columns(scan.schema.names, version=snapshot.version)
         self._columns = scan.schema.names
         # A file of an older version may have been partitioned by other columns.
         self._names = {physical: name for name, physical in scan.physical_names().items()}
@@ -265,6 +267,8 @@ def version_range(
     first = 0 if start is None else start
     last = newest if end is None else min(end, newest)
     if end is not None and first > end:
+        if allow_out_of_range:
+            return None
         raise InvalidArgumentError(f"expected a range that starts before it ends, found versions {first} to {end}")
     if first > newest:
         if allow_out_of_range:

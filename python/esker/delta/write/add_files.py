@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...exceptions import InvalidArgumentError, SchemaMismatchError
+from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
 from ..definition.partition_text import encode_path
+from ..definition.physical_names import PhysicalNames
 from ..definition.table_state import TableState
 from ..exceptions import AppendOnlyError
 from ..log.commit import CommitRequest, DeltaCommit, LogEntry
@@ -71,6 +72,9 @@ def add_files(
 ) -> None:
     """Commits added files, in mode `overwrite` with the removal of those that are there.
 
+    In a mapped table, the columns within the files have their physical names, and partition values and statistics may
+    have either.
+
     Args:
         target: The table.
         actions: The files.
@@ -99,7 +103,13 @@ def add_files(
                 f"expected the table's schema {before.schema!r}, found {schema!r}; "
                 "only an overwrite of all rows changes it"
             )
+        if before.mapped:
+            raise UnsupportedError(
+                f"the columns of {target.uri} have other names in its files (column mapping), which files with new "
+                "columns cannot have yet; change the columns first"
+            )
         after = before.with_schema(schema)
+    names = PhysicalNames(after.schema, mapped=after.mapped)
     for action in actions:
         if set(action.partition_values) != set(partition_by):
             raise InvalidArgumentError(
@@ -118,8 +128,33 @@ def add_files(
         [
             *after.actions_after(before),
             *(("remove", action) for action in removes),
-            *(("add", action.fields()) for action in actions),
+            *(("add", _with_physical_names(action.fields(), names)) for action in actions),
         ],
         ReadSet(whole_table=mode == "overwrite"),
     )
     target.committed(DeltaCommit(target, entry, commit).run())
+
+
+def _with_physical_names(add: dict[str, Any], names: PhysicalNames) -> dict[str, Any]:
+    """An `add` action whose partition values and statistics are of the columns' names in files."""
+    if not names.mapped:
+        return add
+    add["partitionValues"] = {names.of(name): value for name, value in add["partitionValues"].items()}
+    try:
+        stats = json.loads(add["stats"]) if add["stats"] else {}
+    except ValueError:
+        return add
+    for part in ("minValues", "maxValues", "nullCount"):
+        if isinstance(stats, dict) and isinstance(stats.get(part), dict):
+            stats[part] = _renamed(stats[part], (), names)
+            add["stats"] = json.dumps(stats, separators=(",", ":"), ensure_ascii=False)
+    return add
+
+
+def _renamed(values: dict[str, Any], above: tuple[str, ...], names: PhysicalNames) -> dict[str, Any]:
+    found = {}
+    for name, value in values.items():
+        path = (*above, name)
+        below = _renamed(value, path, names) if isinstance(value, dict) else value
+        found[names.by_path.get(path, name)] = below
+    return found

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ..._native.store import Store
 from ...commit.orphans import StagedFiles
+from ..definition.feed_columns import check_feed_columns
 from ..definition.table_state import TableState
 from ..properties import WriterProperties
 from ..schema import Field, Schema
@@ -49,6 +50,7 @@ class ChangeDataWriter:
         staged: StagedFiles | None = None,
         memory_limit: int = MEMORY_LIMIT,
     ) -> None:
+        check_feed_columns(state.schema.to_arrow().names)
         columns = Schema([*state.schema.fields, Field(CHANGE_TYPE.name, "string")])
         self._writer = DataFileWriter(
             store,

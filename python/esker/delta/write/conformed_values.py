@@ -116,6 +116,9 @@ def _plain(values: pa.Array, kind: pa.DataType) -> pa.Array:
             "a time without a zone could be any moment; say which zone it is of: "
             'pyarrow.compute.assume_timezone(column, "UTC")'
         )
+    if types.is_date(kind) and types.is_timestamp(found) and found.tz is not None:
+        # The day in UTC, not that in the values' own zone, as all times of a table are of UTC.
+        values = values.cast(pa.timestamp(found.unit, "UTC"))
     if types.is_decimal(kind) and types.is_integer(found):
         return values.cast(pa.decimal256(76, kind.scale)).cast(kind)
     if types.is_floating(kind) and types.is_integer(found):

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..._native.store import Store
 from ...exceptions import AlreadyExistsError, CorruptFileError, InvalidArgumentError, NotFoundError, SchemaMismatchError
@@ -42,7 +44,7 @@ _BATCH_ROWS = 64 * 1024
 def convert_to_deltalake(
     uri: str | os.PathLike[str],
     mode: Literal["error", "ignore"] = "error",
-    partition_by: Schema | None = None,
+    partition_by: Schema | pa.Schema | None = None,
     partition_strategy: Literal["hive", "directory"] | None = None,
     name: str | None = None,
     description: str | None = None,
@@ -94,7 +96,8 @@ def convert_to_deltalake(
     metas = [meta for meta in store.list() if _is_data(meta.path)]
     if not metas:
         raise NotFoundError(f"no Parquet files below {where}", uri=where)
-    partitions = partition_by or Schema([])
+    given = Schema.from_arrow(partition_by) if isinstance(partition_by, pa.Schema) else partition_by
+    partitions = given or Schema([])
     schema: Schema | None = None
     for meta in metas:
         found = Schema.from_arrow(_open(store, meta.path).schema_arrow)
@@ -193,7 +196,7 @@ def _values(path: str, partitions: Schema, strategy: str | None) -> dict[str, st
             continue
         kind = field.type.to_arrow()
         try:
-            found[field.name] = partition_text(pa.scalar(text).cast(kind))
+            found[field.name] = partition_text(_parsed(text, kind))
         except pa.ArrowException as error:
             raise InvalidArgumentError(
                 f"column {field.name!r}: expected a directory with a value of {kind}, found {text!r} in {path}",
@@ -201,6 +204,14 @@ def _values(path: str, partitions: Schema, strategy: str | None) -> dict[str, st
                 path=path,
             ) from error
     return found
+
+
+def _parsed(text: str, kind: pa.DataType) -> pa.Scalar:
+    """The value that a folder's name spells; a time without a zone is of UTC, as Spark writes it."""
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        with suppress(pa.ArrowInvalid):
+            return pc.assume_timezone(pa.scalar(text).cast(pa.timestamp(kind.unit)), "UTC").cast(kind)
+    return pa.scalar(text).cast(kind)
 
 
 def _statistics(

@@ -13,6 +13,7 @@ from ..._native.expr import Expression
 from ...arrow.blob_arrays import holds_blobs
 from ...arrow.json_columns import as_json_text, is_jsonb, stored_batch
 from ...arrow.nested import struct_of
+from ...arrow.paths import parts_of
 from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
 
 
@@ -126,8 +127,8 @@ def _path(name: str, schema: pa.Schema) -> tuple[str, ...]:
     """The way to a column or to a field within structs."""
     if name in schema.names:
         return (name,)
-    head, *rest = name.split(".")
-    if not rest or head not in schema.names:
+    head, *rest = parts_of(name)
+    if head not in schema.names:
         raise InvalidArgumentError(
             f"expected updates of columns of the table ({', '.join(schema.names)}), found {name!r}", column=name
         )

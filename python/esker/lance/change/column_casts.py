@@ -20,6 +20,7 @@ from ..._native import table as native
 from ..._native.schema import Field, Schema
 from ...arrow.json_columns import is_json_text, is_jsonb, stored_batch, stored_schema
 from ...arrow.nested import mask_of, offsets_of, struct_of
+from ...arrow.paths import names_along, path_of
 from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
 from ..scan.options import ScanOptions
 from ..scan.scan import Scan
@@ -40,13 +41,11 @@ def field_at(table: TableVersion, path: str) -> pa.Field:
             struct, whose fields no reader joins from two files.
     """
     schema = table.schema
-    if path in schema.names:
-        return schema.field(path)
     if table.manifest.schema.find(path) is None:
         raise InvalidArgumentError(
             f"expected a column of the table to alter, found {path!r}, which it does not have", column=path
         )
-    head, *rest = path.split(".")
+    head, *rest = names_along(path, schema.names)
     field = schema.field(head)
     version = table.manifest.storage_version_to_write
     for name in rest:
@@ -125,7 +124,7 @@ def cast_fields(
     def values(at: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
         options = ScanOptions(columns=target.names, fragment_ids=(fragment.id,), with_row_address=True)
         for batch in Scan(at, options).to_batches():
-            columns = [_cast_at(batch[field.name], field.type, field.name, types) for field in target]
+            columns = [_cast_at(batch[field.name], field.type, path_of([field.name]), types) for field in target]
             yield pa.RecordBatch.from_arrays([*columns, batch[ROW_ADDRESS]], names=[*target.names, ROW_ADDRESS])
 
     return schema, writer.write(table, renewed, values)
@@ -156,7 +155,7 @@ def _only(schema: Schema, paths: Iterable[str]) -> Schema:
 
     def visit(fields: Iterable[Field], parent: str) -> None:
         for field in fields:
-            path = f"{parent}{field.name}"
+            path = f"{parent}{path_of([field.name])}"
             if path in wanted:
                 continue
             if any(it.startswith(f"{path}.") for it in wanted):
@@ -172,7 +171,7 @@ def _cast_at(values: pa.Array, type_: pa.DataType, path: str, types: Mapping[str
     """The values as a type, of which only the fields in `types` are cast, and only what lies around them is kept."""
     if path not in types and _is_list(values.type):
         item = type_.value_field
-        items = _cast_at(values.flatten(), item.type, f"{path}.{item.name}", types)
+        items = _cast_at(values.flatten(), item.type, f"{path}.{path_of([item.name])}", types)
         kind = pa.ListArray if pa.types.is_list(type_) else pa.LargeListArray
         offsets = offsets_of(values).cast(pa.int32() if pa.types.is_list(type_) else pa.int64())
         return kind.from_arrays(offsets, items, type=type_, mask=mask_of(values))
@@ -182,7 +181,7 @@ def _cast_at(values: pa.Array, type_: pa.DataType, path: str, types: Mapping[str
             zip((values.type.field(i).name for i in range(values.type.num_fields)), values.flatten(), strict=True)
         )
         parts = [
-            _cast_at(found[field.name], field.type, f"{path}.{field.name}", types)
+            _cast_at(found[field.name], field.type, f"{path}.{path_of([field.name])}", types)
             for field in (type_.field(i) for i in range(type_.num_fields))
         ]
         return struct_of(parts, type_, values)

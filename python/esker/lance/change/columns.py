@@ -12,6 +12,7 @@ from ..._native.expr import Expression
 from ..._native.schema import Schema
 from ...arrow.incoming import ReaderLike, coerce_reader
 from ...arrow.json_columns import stored_schema
+from ...arrow.paths import names_along, path_of, quoted
 from ...arrow.plain_types import plain_type
 from ...exceptions import InvalidArgumentError
 from ...schema import LanceSchema
@@ -66,7 +67,11 @@ def alter_columns(table: TableVersion, alterations: Sequence[AlterColumn]) -> Ta
             raise InvalidArgumentError(
                 f"expected path and any of name, nullable, data_type, found {sorted(alteration)}"
             )
-    casts = {it["path"]: plain_type(type_) for it in alterations if (type_ := it.get("data_type")) is not None}
+    casts = {
+        path_of(names_along(it["path"], table.schema.names)): plain_type(type_)
+        for it in alterations
+        if (type_ := it.get("data_type")) is not None
+    }
     refuse_overlap(casts)
     writer = ColumnWriter(table.store)
 
@@ -80,10 +85,7 @@ def alter_columns(table: TableVersion, alterations: Sequence[AlterColumn]) -> Ta
         fragments: list[native.Fragment] | None = None
         if replaced:
             schema, fragments = cast_fields(at, writer, schema, replaced)
-        for alteration in alterations:
-            schema = schema.altered(
-                alteration["path"], name=alteration.get("name"), nullable=alteration.get("nullable")
-            )
+        schema = schema.altered([(it["path"], it.get("name"), it.get("nullable")) for it in alterations])
         if fragments is None:
             return LanceOperation.Project(LanceSchema(schema), preserves_nullability=not required)
         metadata = [FragmentMetadata.from_native(fragment) for fragment in fragments]
@@ -180,7 +182,7 @@ def _forbids_nulls(table: TableVersion, alteration: AlterColumn) -> bool:
     field = table.manifest.schema.find(alteration["path"])
     if alteration.get("nullable") is not False or field is None or not field.nullable:
         return False
-    path = ".".join(f"`{part}`" for part in alteration["path"].split("."))
+    path = ".".join(quoted(part) for part in names_along(alteration["path"], table.schema.names))
     if Scan(table, ScanOptions(filter=f"{path} IS NULL")).count_rows():
         raise InvalidArgumentError(
             f"expected no nulls in column {alteration['path']!r} to make it not nullable, found some; fill them first",

@@ -94,10 +94,12 @@ class JoinKeys:
         Raises:
             SchemaMismatchError: As in `check`.
         """
-        if keys.type not in self._known:
+        # Extension types need not have a hash.
+        stored = _plain(keys.type)
+        if stored not in self._known:
             self.check(keys.type)
-            self._known[keys.type] = self._lookup(common_type(keys.type, self._given.type))
-        type_, known, rows = self._known[keys.type]
+            self._known[stored] = self._lookup(common_type(stored, self._given.type))
+        type_, known, rows = self._known[stored]
         return rows.take(pc.index_in(as_common(keys, type_), value_set=known, skip_nulls=True))
 
     def _lookup(self, type_: pa.DataType) -> tuple[pa.DataType, pa.Array, pa.Array]:
@@ -119,7 +121,8 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     """
     left, right = _plain(left), _plain(right)
     if left == right:
-        return left
+        # pyarrow looks up no halves.
+        return pa.float32() if pa.types.is_float16(left) else left
     either = (left, right)
     if pa.types.is_null(left) or pa.types.is_null(right):
         return right if pa.types.is_null(left) else left

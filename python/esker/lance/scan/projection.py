@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ...arrow.paths import parts_of
 from ...exceptions import EskerError, InvalidArgumentError
-from ..system_columns import SYSTEM_COLUMNS
+from ..system_columns import ROW_ADDRESS, ROW_ID, SYSTEM_COLUMNS
 
 if TYPE_CHECKING:
     from ..._native.expr import Expression
@@ -41,6 +42,8 @@ class Projection:
         """
         if columns is None:
             return cls(None)
+        if not isinstance(columns, dict) and "*" in columns and "*" not in schema.names:
+            columns = [name for it in columns for name in (schema.names if it == "*" else [it])]
         wanted = dict(columns) if isinstance(columns, dict) else {name: name for name in columns}
         counts = Counter(iter(columns))
         repeated = [name for name in columns if counts[name] > 1]
@@ -52,7 +55,7 @@ class Projection:
         for name, source in wanted.items():
             if not isinstance(source, str):
                 raise TypeError(f"expected the names of columns as str, found {type(source).__name__}")
-            path = source.strip('`"') if isinstance(columns, dict) else source
+            path = source.strip('`"') if isinstance(columns, dict) and _PLAIN_NAME.match(source) else source
             if isinstance(columns, dict) and (not _PLAIN_NAME.match(source) or _is_value(source, schema)):
                 expressions[name] = _parse(source, schema)
                 read.update(dict.fromkeys(expressions[name].columns))
@@ -72,6 +75,11 @@ class Projection:
     def is_plain(self) -> bool:
         """Whether batches are returned as they are read."""
         return self.output is None
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the result that are asked for by name."""
+        return list(self.columns or ()) if self.output is None else [name for name, _ in self.output]
 
     def source_of(self, name: str) -> str:
         """The column that output column `name` is read from."""
@@ -111,7 +119,8 @@ class Projection:
 def _parse(sql: str, schema: pa.Schema) -> Expression:
     from ..._native.expr import Expression
 
-    return Expression.parse_sql(sql, schema)
+    missing = [pa.field(name, pa.uint64()) for name in (ROW_ID, ROW_ADDRESS) if name not in schema.names]
+    return Expression.parse_sql(sql, pa.schema([*schema, *missing]))
 
 
 def _is_value(name: str, schema: pa.Schema) -> bool:
@@ -129,7 +138,7 @@ def _require_column(path: str, schema: pa.Schema) -> None:
     """Checks that a dotted path is that of a column or of a field within one."""
     if schema.get_field_index(path) >= 0:
         return
-    head, *rest = path.split(".")
+    head, *rest = parts_of(path)
     index = schema.get_field_index(head)
     type_ = schema.field(index).type if index >= 0 else None
     for name in rest:

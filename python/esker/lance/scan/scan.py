@@ -159,8 +159,8 @@ class Scan:
         return self._shape(pa.RecordBatch.from_arrays(empty, schema=read_schema)).schema
 
     def _shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        present = self.projection.columns or ()
-        shaped = self.projection.apply(batch, [n for n, wanted in self._added() if wanted and n not in present])
+        shown = self.projection.names
+        shaped = self.projection.apply(batch, [n for n, wanted in self._added() if wanted and n not in shown])
         if self.options.json_text:
             shaped = as_json_text(shaped)
         if self.options.string_view and self.projection.expressions:

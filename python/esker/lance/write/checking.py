@@ -43,6 +43,9 @@ def _check_dimensions(field: pa.Field, path: str) -> None:
         _check_dimensions(child, f"{path}.{child.name}")
 
 
+_BFLOAT16 = "lance.bfloat16"
+
+
 def _check_metadata(schema: pa.Schema) -> None:
     """Checks that metadata are UTF-8: the format stores them as text, so other bytes would not round-trip."""
     for key, value in (schema.metadata or {}).items():
@@ -73,3 +76,21 @@ def _check_extensions(schema: pa.Schema) -> None:
                 column=field.name,
                 type=str(field.type),
             )
+        _check_items(field.type, field.name)
+
+
+def _check_items(type_: pa.DataType, path: str) -> None:
+    """Refuses extension types as items of fixed-size lists, of which the format says only how they are stored."""
+    if pa.types.is_fixed_size_list(type_):
+        item = type_.value_type
+        name = getattr(item, "extension_name", None)
+        if name is not None and name != _BFLOAT16:
+            raise UnsupportedError(
+                f"column {path!r}: expected items that are stored as what they are, found {item} ({name}) in {type_}, "
+                f"which would come back as {item.storage_type}; cast the items to that, or use a list",
+                column=path,
+                type=str(type_),
+            )
+    for index in range(type_.num_fields):
+        child = type_.field(index)
+        _check_items(child.type, f"{path}.{child.name}")

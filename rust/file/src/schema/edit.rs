@@ -5,6 +5,17 @@ use std::collections::BTreeSet;
 use super::field::{Field, Schema};
 use crate::error::{FileError, Result};
 
+/// What is altered of a field.
+#[derive(Debug, Clone, Default)]
+pub struct Alteration {
+    /// The dotted path of the field.
+    pub path: String,
+    /// Its new name.
+    pub name: Option<String>,
+    /// Whether it is nullable from now on.
+    pub nullable: Option<bool>,
+}
+
 impl Schema {
     /// The columns of `other` behind these; struct columns that both have are merged. Ids stay as they are.
     pub fn extended(&self, other: &Schema) -> Result<Schema> {
@@ -29,18 +40,20 @@ impl Schema {
         })
     }
 
-    /// The schema with the field at a dotted path under another name, nullable or not.
-    pub fn altered(&self, path: &str, name: Option<&str>, nullable: Option<bool>) -> Result<Schema> {
-        let id = self.existing(path)?.id;
+    /// The schema with fields under other names, nullable or not: all at once, so that names can be exchanged.
+    pub fn altered(&self, alterations: &[Alteration]) -> Result<Schema> {
         let mut schema = self.clone();
-        alter(&mut schema.fields, id, &|field| {
-            if let Some(name) = name {
-                field.name = name.to_owned();
-            }
-            if let Some(nullable) = nullable {
-                field.nullable = nullable;
-            }
-        });
+        for alteration in alterations {
+            let id = self.existing(&alteration.path)?.id;
+            alter(&mut schema.fields, id, &|field| {
+                if let Some(name) = &alteration.name {
+                    field.name = name.clone();
+                }
+                if let Some(nullable) = alteration.nullable {
+                    field.nullable = nullable;
+                }
+            });
+        }
         schema.check_column_names(Some(self))?;
         Ok(schema)
     }
@@ -169,13 +182,26 @@ mod tests {
 
     #[test]
     fn test_names_stay_unique() {
-        let renamed = sample().altered("s.x", Some("w"), Some(false)).unwrap();
+        let to = |path: &str, name: Option<&str>, nullable| Alteration {
+            path: path.into(),
+            name: name.map(Into::into),
+            nullable,
+        };
+        let renamed = sample().altered(&[to("s.x", Some("w"), Some(false))]).unwrap();
         let found = renamed.field_by_path("s.w").unwrap();
         assert_eq!((found.id, found.nullable), (2, false));
         for (path, name) in [("s.x", "y"), ("a", "s"), ("a", "b.c")] {
-            sample().altered(path, Some(name), None).unwrap_err();
+            sample().altered(&[to(path, Some(name), None)]).unwrap_err();
         }
-        assert_eq!(sample().altered("a", None, None).unwrap(), sample());
+        assert_eq!(sample().altered(&[to("a", None, None)]).unwrap(), sample());
+        let exchanged = sample()
+            .altered(&[to("a", Some("s"), None), to("s", Some("a"), None)])
+            .unwrap();
+        let ids = ["s", "a", "a.x"].map(|path| exchanged.field_by_path(path).unwrap().id);
+        assert_eq!(
+            ids,
+            ["a", "s", "s.x"].map(|path| sample().field_by_path(path).unwrap().id)
+        );
     }
 
     #[test]

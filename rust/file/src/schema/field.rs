@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::blob::BlobView;
+use super::path::parts_of;
 
 /// Field metadata that marks a struct as packed: its fields lie row by row in one column.
 const PACKED_KEYS: [&str; 2] = ["packed", "lance-encoding:packed"];
@@ -139,10 +140,10 @@ impl Schema {
         if let Some(field) = self.field(path) {
             return Some(field);
         }
-        let mut parts = path.split('.');
-        let mut field = self.field(parts.next()?.trim_matches('`'))?;
+        let mut parts = parts_of(path).into_iter();
+        let mut field = self.field(&parts.next()?)?;
         for part in parts {
-            field = field.children.iter().find(|f| f.name == part.trim_matches('`'))?;
+            field = field.children.iter().find(|f| f.name == part)?;
         }
         Some(field)
     }

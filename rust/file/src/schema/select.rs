@@ -1,6 +1,7 @@
 //! Selects columns by name.
 
 use super::field::{Field, Schema};
+use super::path::parts_of;
 use crate::error::{FileError, Result};
 
 impl Schema {
@@ -31,11 +32,11 @@ impl Schema {
         if let Some(field) = self.field(name) {
             return Some(vec![field]);
         }
-        let mut parts = name.split('.');
-        let mut path = vec![self.field(parts.next()?.trim_matches('`'))?];
+        let mut parts = parts_of(name).into_iter();
+        let mut path = vec![self.field(&parts.next()?)?];
         for part in parts {
             let children = &path.last()?.children;
-            path.push(children.iter().find(|child| child.name == part.trim_matches('`'))?);
+            path.push(children.iter().find(|child| child.name == part)?);
         }
         Some(path)
     }

@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
-use esker_file::schema::{BlobView, Schema};
+use esker_file::schema::{Alteration, BlobView, Schema};
 use esker_proto::lance::file as pb;
 use esker_table::TableError;
 use prost::Message;
@@ -61,9 +61,12 @@ impl PySchema {
         Ok(PySchema(self.0.without(&paths)?))
     }
 
-    #[pyo3(signature = (path, *, name = None, nullable = None))]
-    fn altered(&self, path: &str, name: Option<&str>, nullable: Option<bool>) -> Result<Self> {
-        Ok(PySchema(self.0.altered(path, name, nullable)?))
+    fn altered(&self, alterations: Vec<(String, Option<String>, Option<bool>)>) -> Result<Self> {
+        let alterations: Vec<Alteration> = alterations
+            .into_iter()
+            .map(|(path, name, nullable)| Alteration { path, name, nullable })
+            .collect();
+        Ok(PySchema(self.0.altered(&alterations)?))
     }
 
     fn replaced(&self, path: &str, field: &PyField) -> Result<Self> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Schema as ArrowSchema, SchemaRef};
-use esker_file::schema::{BlobView, Field, Schema};
+use esker_file::schema::{parts_of, BlobView, Field, Schema};
 use esker_file::Dictionaries;
 
 use super::top_fields::TopFields;
@@ -145,7 +145,8 @@ impl Column {
         if let Some(field) = known.get(name) {
             return Column::whole(field);
         }
-        let parts: Vec<&str> = name.split('.').map(|part| part.trim_matches('`')).collect();
+        let parts = parts_of(name);
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         let unknown = || {
             let known: Vec<&str> = known.schema().fields.iter().map(|f| f.name.as_str()).collect();
             TableError::UnknownColumn {

@@ -1,0 +1,90 @@
+"""Types of computed columns: `a + 1` has the type of `a`, as with pylance; what does not fit is an error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+import esker
+from esker.exceptions import InvalidArgumentError
+
+_INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
+_TYPES = [*_INTEGERS, pa.float16(), pa.float32(), pa.float64()]
+_FORMS = [
+    "{} + 1",
+    "1 + {}",
+    "{} * 2",
+    "{} - 1",
+    "{} / 2",
+    "{} % 2",
+    "({} + 1) * 2",
+    "{} + {}",
+    "abs({}) + 1",
+    "{} + 1 > 3",
+]
+
+
+def _table(tmp_path: Path) -> str:
+    uri = str(tmp_path / "t")
+    columns = {str(kind): pa.array([3, 4, None], pa.float32()).cast(kind) for kind in _TYPES}
+    columns["s"] = pa.array([{"x": 3}, {"x": 4}, None], pa.struct([("x", pa.int16())]))
+    esker.write_dataset(pa.table({**columns, "id": [1, 2, 3]}), uri)
+    return uri
+
+
+@pytest.mark.parametrize("form", _FORMS)
+def test_types_and_values_are_pylances(tmp_path: Path, form: str) -> None:
+    uri = _table(tmp_path)
+    for name in [*map(str, _TYPES), "s.x"]:
+        columns = {"x": form.replace("{}", name)}
+        found = esker.dataset(uri).to_table(columns=columns)
+        assert found == lance.dataset(uri).to_table(columns=columns), name
+    with_floats = {"x": "float + 1.5", "y": "halffloat * 0.1", "z": "double - 2"}
+    assert esker.dataset(uri).to_table(columns=with_floats) == lance.dataset(uri).to_table(columns=with_floats)
+
+
+def test_new_columns_have_these_types(tmp_path: Path) -> None:
+    uri = _table(tmp_path)
+    dataset = esker.dataset(uri)
+    dataset.add_columns({"a": "int32 + 1", "b": "uint64 / 2", "c": "float * 0.5", "d": "1 - int8", "e": "s.x * 10"})
+    kinds = {"a": pa.int32(), "b": pa.uint64(), "c": pa.float32(), "d": pa.int8(), "e": pa.int16()}
+    assert {name: dataset.schema.field(name).type for name in kinds} == kinds
+    assert dataset.to_table(columns=["b", "d", "e"]).to_pydict() == {
+        "b": [1, 2, None],
+        "d": [-2, -3, None],
+        "e": [30, 40, None],
+    }
+
+
+def test_literals_that_the_type_does_not_hold_make_it_wider(tmp_path: Path) -> None:
+    """pylance refuses them, or wraps below zero."""
+    dataset = esker.dataset(_table(tmp_path))
+    columns = {"a": "int8 + 300", "b": "int32 + 1.5", "c": "uint8 * -1", "d": "1 - uint16"}
+    found = dataset.to_table(columns=columns)
+    assert found.to_pydict() == {
+        "a": [303, 304, None],
+        "b": [4.5, 5.5, None],
+        "c": [-3, -4, None],
+        "d": [-2, -3, None],
+    }
+    assert found.schema.types == [pa.int64(), pa.float64(), pa.int64(), pa.int64()]
+
+
+def test_what_does_not_fit_is_an_error_and_wider_within(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    dataset = esker.write_dataset(
+        pa.table({"a": pa.array([127, 1], pa.int8()), "u": pa.array([0, 1], pa.uint8())}), uri
+    )
+    for expression in ("a + 1", "u - 1", "a * 2"):
+        with pytest.raises(InvalidArgumentError, match="[Oo]verflow"):
+            dataset.to_table(columns={"x": expression})
+        with pytest.raises(InvalidArgumentError, match="[Oo]verflow"):
+            dataset.add_columns({"x": expression})
+    dataset.update({"a": "a * 100 / 100"})
+    assert dataset.to_table()["a"].to_pylist() == [127, 1]
+    # Conditions are asked of the wider type: no sum wraps.
+    assert dataset.count_rows("a + 100 > 200") == 1
+    assert dataset.count_rows("u - 1 < 0") == 1

@@ -1,0 +1,130 @@
+"""Columns of nothing but nulls, times in arguments and folders, ranges of a feed: what stood apart from deltalake."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from esker.delta import DeltaTable, Schema, convert_to_deltalake, write_deltalake
+
+_WANTED = [
+    pa.string(),
+    pa.int64(),
+    pa.list_(pa.int32()),
+    pa.struct([("x", pa.int64())]),
+    pa.map_(pa.string(), pa.int64()),
+    pa.timestamp("us", "UTC"),
+    pa.decimal128(5, 2),
+]
+
+
+def _values(kind: pa.DataType) -> pa.Array:
+    if pa.types.is_map(kind):
+        return pa.array([[("k", 1)]], kind)
+    samples: dict[str, Any] = {"list": [1, 2], "struct": {"x": 1}, "string": "t", "int64": 3}
+    known = next((value for name, value in samples.items() if str(kind).startswith(name)), None)
+    return (
+        pa.array([known], kind)
+        if known is not None
+        else pa.array([1])
+        .cast(pa.int64())
+        .cast(kind if pa.types.is_timestamp(kind) else pa.decimal128(19, 0))
+        .cast(kind)
+    )
+
+
+@pytest.mark.parametrize("verb", ["append", "merge"])
+@pytest.mark.parametrize("kind", _WANTED, ids=str)
+def test_a_column_of_nulls_becomes_what_comes(tmp_path: Path, kind: pa.DataType, verb: str) -> None:
+    uri = str(tmp_path)
+    write_deltalake(uri, pa.table({"id": [1], "n": pa.nulls(1)}))
+    data = pa.table({"id": [2], "n": _values(kind)})
+    if verb == "append":
+        write_deltalake(uri, data, mode="append", schema_mode="merge")
+    else:
+        merge = DeltaTable(uri).merge(data, "t.id = s.id", source_alias="s", target_alias="t", merge_schema=True)
+        merge.when_not_matched_insert_all().execute()
+    for library in (deltalake, None):
+        table = DeltaTable(uri) if library is None else deltalake.DeltaTable(uri)
+        found = table.to_pyarrow_table()
+        assert found.filter(pa.compute.equal(found["id"], 2))["n"].to_pylist() == data["n"].to_pylist()
+        assert found.filter(pa.compute.equal(found["id"], 1))["n"].to_pylist() == [None]
+    assert DeltaTable(uri).to_pyarrow_table().schema.field("n").type == kind
+
+
+@pytest.mark.parametrize("kind", _WANTED, ids=str)
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_nulls_go_into_columns_of_any_kind(tmp_path: Path, kind: pa.DataType, mode: str) -> None:
+    uri = str(tmp_path)
+    write_deltalake(uri, pa.table({"id": [1], "n": _values(kind)}))
+    nulls = pa.table({"id": [2], "n": pa.nulls(1)})
+    write_deltalake(uri, nulls, mode=mode, schema_mode="merge")  # type: ignore[arg-type]
+    found = DeltaTable(uri).to_pyarrow_table()
+    assert found.schema.field("n").type == kind
+    assert found.filter(pa.compute.equal(found["id"], 2))["n"].to_pylist() == [None]
+    merge = DeltaTable(uri).merge(
+        pa.table({"id": [3], "n": pa.nulls(1)}), "t.id = s.id", source_alias="s", target_alias="t", merge_schema=True
+    )
+    merge.when_not_matched_insert_all().execute()
+    assert DeltaTable(uri).to_pyarrow_table().num_rows == len(found) + 1
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "America/New_York", "Asia/Tokyo"])
+def test_times_as_new_values_are_exact(tmp_path: Path, zone: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    kind = pa.timestamp("us") if zone is None else pa.timestamp("us", "UTC")
+    uri = str(tmp_path)
+    write_deltalake(uri, pa.table({"id": [1], "t": pa.array([0]).cast(kind)}))
+    times = [dt.datetime(1960, 1, 2, 3, 4, 5, 6), dt.datetime(2024, 7, 1, 12), dt.datetime(2190, 1, 1, 1, 1, 1, 999999)]
+    for plain in times:
+        time = plain if zone is None else plain.replace(tzinfo=ZoneInfo(zone))
+        DeltaTable(uri).update(new_values={"t": time})
+        assert DeltaTable(uri).to_pyarrow_table()["t"].to_pylist() == [time]
+
+
+def test_a_time_becomes_the_day_that_it_is_in_utc(tmp_path: Path) -> None:
+    times = pa.array([dt.datetime(2024, 1, 2, 1, 5, tzinfo=dt.UTC)], pa.timestamp("us", "America/New_York"))
+    for library, uri in (
+        (deltalake.write_deltalake, str(tmp_path / "theirs")),
+        (write_deltalake, str(tmp_path / "ours")),
+    ):
+        library(uri, pa.table({"d": pa.array([dt.date(2024, 1, 1)])}))
+        library(uri, pa.table({"d": times}), mode="append")
+        found = DeltaTable(uri).to_pyarrow_table()["d"].to_pylist()
+        assert sorted(found) == [dt.date(2024, 1, 1), dt.date(2024, 1, 2)]
+
+
+@pytest.mark.parametrize("folder", ["2024-01-01 10:00:00", "2024-01-01 10%3A00%3A00", "2024-01-01T10:00:00Z"])
+@pytest.mark.parametrize("form", ["delta", "arrow"])
+def test_folders_of_times_are_of_utc(tmp_path: Path, folder: str, form: str) -> None:
+    place = tmp_path / f"p={folder}"
+    place.mkdir()
+    pq.write_table(pa.table({"id": [1]}), place / "a.parquet")
+    schema = pa.schema([("p", pa.timestamp("us", "UTC"))])
+    given = schema if form == "arrow" else Schema.from_arrow(schema)
+    convert_to_deltalake(str(tmp_path), partition_by=given, partition_strategy="hive")
+    expected = [dt.datetime(2024, 1, 1, 10, tzinfo=dt.UTC)]
+    assert DeltaTable(str(tmp_path)).to_pyarrow_table()["p"].to_pylist() == expected
+
+
+def test_a_feed_behind_its_end_is_empty_where_that_is_allowed(tmp_path: Path) -> None:
+    uri = str(tmp_path)
+    for number in range(3):
+        write_deltalake(
+            uri, pa.table({"id": [number]}), mode="append", configuration={"delta.enableChangeDataFeed": "true"}
+        )
+    table = DeltaTable(uri)
+    for start, end in ((3, 2), (2, 1), (9, 2), (3, None)):
+        found = table.load_cdf(starting_version=start, ending_version=end, allow_out_of_range=True).read_all()
+        assert found.num_rows == 0
+        assert "_change_type" in found.column_names
+    assert table.load_cdf(starting_version=2, ending_version=2, allow_out_of_range=True).read_all().num_rows == 1
+    with pytest.raises(ValueError, match="starts before it ends"):
+        table.load_cdf(starting_version=2, ending_version=1)
