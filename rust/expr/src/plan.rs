@@ -55,8 +55,9 @@ impl Plan {
     fn bind_as(expr: Expr, schema: &Schema, checked: bool) -> Result<Self> {
         let fail = |error: DataFusionError| ExprError::from_datafusion("cannot type", &error);
         let all = Arc::new(DFSchema::try_from(nullable(schema.fields().iter().map(AsRef::as_ref))).map_err(fail)?);
-        let expr = fit_literals(expr, &all)?;
+        // First: a literal that was cast to another type keeps that.
         let expr = if checked { fit_arithmetic(expr, &all) } else { expr };
+        let expr = fit_literals(expr, &all)?;
         let context = SimplifyContext::builder()
             .with_schema(Arc::clone(&all))
             .with_current_time()
