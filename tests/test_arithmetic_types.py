@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import lance
@@ -9,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 import esker
+from esker._native.expr import Expression
+from esker.delta import DeltaTable, write_deltalake
 from esker.exceptions import InvalidArgumentError
 
 _INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
@@ -63,15 +66,16 @@ def test_new_columns_have_these_types(tmp_path: Path) -> None:
 def test_literals_that_the_type_does_not_hold_make_it_wider(tmp_path: Path) -> None:
     """pylance refuses them, or wraps below zero."""
     dataset = esker.dataset(_table(tmp_path))
-    columns = {"a": "int8 + 300", "b": "int32 + 1.5", "c": "uint8 * -1", "d": "1 - uint16"}
+    columns = {"a": "int8 + 300", "b": "int32 / 2.0", "c": "uint8 * -1", "d": "1 - uint16", "e": "float * 1e300"}
     found = dataset.to_table(columns=columns)
     assert found.to_pydict() == {
         "a": [303, 304, None],
-        "b": [4.5, 5.5, None],
+        "b": [1.5, 2.0, None],
         "c": [-3, -4, None],
         "d": [-2, -3, None],
+        "e": [3e300, 4e300, None],
     }
-    assert found.schema.types == [pa.int64(), pa.float64(), pa.int64(), pa.int64()]
+    assert found.schema.types == [pa.int64(), pa.float64(), pa.int64(), pa.int64(), pa.float64()]
 
 
 def test_what_does_not_fit_is_an_error_and_wider_within(tmp_path: Path) -> None:
@@ -89,3 +93,40 @@ def test_what_does_not_fit_is_an_error_and_wider_within(tmp_path: Path) -> None:
     # Conditions are asked of the wider type: no sum wraps.
     assert dataset.count_rows("a + 100 > 200") == 1
     assert dataset.count_rows("u - 1 < 0") == 1
+
+
+def test_what_is_assigned_is_as_wide_as_it_must_be(tmp_path: Path) -> None:
+    uri, delta = str(tmp_path / "t"), str(tmp_path / "d")
+    rows = pa.table(
+        {
+            "b": pa.array([100, 2], pa.int8()),
+            "u": pa.array([5, 20], pa.uint8()),
+            "f": pa.array([1.1, 3], pa.float32()),
+            "w": [0, 0],
+            "d": [0.0, 0.0],
+        }
+    )
+    dataset = esker.write_dataset(rows, uri)
+    write_deltalake(delta, rows.drop_columns(["u"]))
+    for values, wide, doubles in (
+        ({"w": "b * 2", "d": "b / 2.0"}, [200, 4], [50.0, 1.0]),
+        ({"w": "b + 100", "d": "f * 1.1"}, [200, 102], [1.2100000262260437, 3.3000000000000003]),
+    ):
+        dataset.update(values)
+        DeltaTable(delta).update(values)
+        for found in (dataset.to_table(), DeltaTable(delta).to_pyarrow_table()):
+            assert found["w"].to_pylist() == wide
+            assert found["d"].to_pylist() == doubles
+    dataset.update({"w": "u - 10"})
+    assert dataset.to_table()["w"].to_pylist() == [-5, 10]
+    # And conditions: no literal becomes zero on its way to a narrow type.
+    dataset.update({"f": "0.0"})
+    assert dataset.count_rows("f = 1e-300") == 0
+    assert dataset.count_rows("f < 1e-300") == 2
+
+
+def test_expressions_of_new_columns_are_pickled_as_such() -> None:
+    schema = pa.schema([("a", pa.int8())])
+    for made, kind in ((Expression.parse_column, pa.int8()), (Expression.parse_sql, pa.int64())):
+        found = pickle.loads(pickle.dumps(made("a + 1", schema)))
+        assert pa.field(found).type == kind

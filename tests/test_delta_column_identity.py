@@ -106,17 +106,37 @@ def test_feeds_know_columns_after_a_table_was_made_anew(tmp_path: Path, mode: st
     assert _rows(uri) == [{"b": 40, "a": 3, "c": 5}]
 
 
-def test_a_column_of_another_kind_is_another_column(tmp_path: Path) -> None:
+def test_a_column_of_a_type_that_does_not_hold_the_old_one_is_another_column(tmp_path: Path) -> None:
     uri = str(tmp_path)
-    write_deltalake(uri, pa.table({"a": [1], "b": [20]}), configuration=_mapped("id"))
+    data = pa.table({"a": [1], "b": pa.array([20], pa.int32()), "c": ["x"], "d": pa.nulls(1)})
+    write_deltalake(uri, data, configuration=_mapped("name", **FEED))
     before = _identities(uri)
-    data = pa.table({"a": [[1]], "b": [1.5]})
+    data = pa.table({"a": [[1]], "b": [20], "c": [5], "d": ["y"]})
     write_deltalake(uri, data, mode="overwrite", schema_mode="overwrite")
     after = _identities(uri)
-    assert after["b"] == before["b"]
-    assert after["a"][0] > 2
+    assert (after["b"], after["d"]) == (before["b"], before["d"])
+    assert after["a"][0] > 4
+    assert after["c"][0] > 4
     _are_apart(uri)
-    assert _rows(uri) == [{"a": [1], "b": 1.5}]
+    assert _rows(uri) == [{"a": [1], "b": 20, "c": 5, "d": "y"}]
+    found = DeltaTable(uri).load_cdf(starting_version=0).read_all().to_pylist()
+    told = sorted((row["_commit_version"], row["_change_type"], row["b"], row["c"], row["d"]) for row in found)
+    assert told == [(0, "insert", 20, None, None), (1, "delete", 20, None, None), (1, "insert", 20, 5, "y")]
+
+
+def test_a_table_that_is_mapped_from_now_on_keeps_its_names(tmp_path: Path) -> None:
+    uri = str(tmp_path)
+    write_deltalake(uri, pa.table({"a": [1]}), configuration=FEED)
+    columns = pa.schema([("a", pa.int64()), ("b", pa.int64())])
+    DeltaTable.create(uri, columns, mode="overwrite", configuration=_mapped("name", **FEED))
+    write_deltalake(uri, pa.table({"a": [2], "b": [3]}), mode="append")
+    found = DeltaTable(uri).load_cdf(starting_version=0).read_all().to_pylist()
+    assert sorted((row["_commit_version"], row["a"], row["b"]) for row in found) == [
+        (0, 1, None),
+        (1, 1, None),
+        (2, 2, 3),
+    ]
+    assert _rows(uri) == [{"a": 2, "b": 3}]
 
 
 def test_what_a_table_without_mapping_says_of_names_means_nothing(tmp_path: Path) -> None:
@@ -155,7 +175,8 @@ def test_files_of_others_have_partition_values_by_physical_names(tmp_path: Path,
     key = "id" if spelled == "logical" else physical["id"]
     stats = json.dumps({"numRecords": 1, "minValues": {key: 7}, "maxValues": {key: 7}, "nullCount": {key: 0}})
     size = os.path.getsize(tmp_path / "x.parquet")
-    action = AddAction("x.parquet", size, {"p": "q"}, 0, True, stats)
+    partition = {"p" if spelled == "logical" else physical["p"]: "q"}
+    action = AddAction("x.parquet", size, partition, 0, True, stats)
     table.create_write_transaction([action], "append", table.schema(), partition_by=["p"])
     found = DeltaTable(uri)
     assert sorted(map(str, found.to_pyarrow_table().to_pylist())) == [
@@ -172,7 +193,7 @@ def test_files_of_others_have_partition_values_by_physical_names(tmp_path: Path,
 
 def test_identities_go_with_paths() -> None:
     known = Schema([Field("A", StructType([Field("x", "long", metadata={"delta.columnMapping.id": 3})]))])
-    given = Schema([Field("a", StructType([Field("X", "string"), Field("y", "long")])), Field("x", "long")])
+    given = Schema([Field("a", StructType([Field("X", "long"), Field("y", "long")])), Field("x", "long")])
     found = {path: field.metadata for path, field in fields_of(identified(given, known).fields)}
     assert found["a.X"] == {"delta.columnMapping.id": 3}
     assert found["a"] == found["a.y"] == found["x"] == {}

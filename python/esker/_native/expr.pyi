@@ -78,6 +78,13 @@ class Expression:
         Raises `InvalidArgumentError`.
         """
 
+    @staticmethod
+    def parse_column(sql: str, schema: ArrowSchemaExportable) -> Expression:
+        """The expression that a new column is computed from: the type of `a + 1` is that of `a`, if it holds the number.
+
+        Raises `InvalidArgumentError`.
+        """
+
     @property
     def columns(self) -> list[str]:
         """The top-level columns that it reads."""

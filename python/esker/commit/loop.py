@@ -341,9 +341,18 @@ def follow(work: Callable[[], object], committed: str) -> None:
     try:
         work()
     except Exception as error:
-        message = f"{committed} is committed, but what follows a commit failed: {error}"
-        # Under `-W error` the warning is an exception, which would make the commit look failed: log it instead.
-        try:
-            warnings.warn(message, stacklevel=4)
-        except Warning:
-            logging.getLogger(__name__).warning(message)
+        tell(f"{committed} is committed, but what follows a commit failed: {error}")
+
+
+def tell(message: str) -> None:
+    """Warns of what does not make a commit fail.
+
+    Example:
+        >>> from esker.commit.loop import tell
+        >>> tell("what follows a commit failed")  # doctest: +SKIP
+    """
+    # Under `-W error` the warning is an exception, which would make the commit look failed: log it instead.
+    try:
+        warnings.warn(message, stacklevel=5)
+    except Warning:
+        logging.getLogger(__name__).warning(message)

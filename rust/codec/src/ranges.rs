@@ -83,9 +83,14 @@ macro_rules! number {
             #[cfg(target_arch = "x86_64")]
             #[inline(always)]
             unsafe fn word_avx2(numbers: &[Self; WORD], low: Self, span: $unsigned) -> u64 {
-                let low = number!(unsigned $cast, low);
                 // SAFETY: the caller has AVX2, and integers of one size are the same bytes.
-                unsafe { $word(&*numbers.as_ptr().cast::<[$unsigned; WORD]>(), low, span) }
+                unsafe {
+                    $word(
+                        &*numbers.as_ptr().cast::<[$unsigned; WORD]>(),
+                        number!(unsigned $cast, low),
+                        span,
+                    )
+                }
             }
         }
     };

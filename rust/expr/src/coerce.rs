@@ -71,7 +71,8 @@ fn fit_node(node: Expr, schema: &DFSchema) -> Result<Expr> {
 /// A column, or a field within one, and a literal in one sum, difference, product, quotient or remainder: the literal takes the column's type,
 /// as in Lance, if that holds it. DataFusion alone would make `a + 1` an int64 of any smaller integer, and a decimal of an uint64.
 ///
-/// Only of an expression as a whole: within a larger one the wider type keeps results that do not fit.
+/// Only of an expression as a whole, whose type a new column gets: within a larger one, and in what is assigned to a column of another type, the
+/// wider type keeps results that do not fit.
 pub(crate) fn fit_arithmetic(expr: Expr, schema: &DFSchema) -> Expr {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else {
         return expr;
@@ -122,8 +123,9 @@ fn as_type_of(column: &Expr, literal: Expr, schema: &DFSchema) -> Expr {
     };
     let value = value.filter(|value| !value.is_null() && value.data_type().is_numeric());
     let fitted = match value {
-        Some(value) if wanted.is_integer() => lossless(&value, &wanted),
-        Some(value) if wanted.is_floating() => value.cast_to(&wanted).ok(),
+        // `2.0` makes a fraction of an integer's quotient.
+        Some(value) if wanted.is_integer() && value.data_type().is_integer() => lossless(&value, &wanted),
+        Some(value) if wanted.is_floating() => value.cast_to(&wanted).ok().filter(is_finite),
         _ => None,
     };
     fitted.map_or(literal, |value| Expr::Literal(value, None))
@@ -296,8 +298,10 @@ fn fit_value(value: &ScalarValue, wanted: &DataType) -> Fit {
             exact_decimal(*number)
         }
         (ScalarValue::Float64(Some(number)), DataType::Float16 | DataType::Float32) => match value.cast_to(wanted) {
-            // A number beyond the narrow type's range stays as it is: as infinity it would be another number.
-            Ok(narrow) if !number.is_finite() || is_finite(&narrow) => Fit::Replace(narrow),
+            // A number beyond the narrow type's range stays as it is: as infinity, or as zero, it would be another number.
+            Ok(narrow) if !number.is_finite() || (is_finite(&narrow) && is_zero(&narrow) == (*number == 0.0)) => {
+                Fit::Replace(narrow)
+            }
             _ => Fit::Keep,
         },
         // A whole number that was written as a float, or is too large for any integer type, is compared exactly.
@@ -329,6 +333,14 @@ fn from_text(text: &str, wanted: &DataType) -> Fit {
     match ScalarValue::try_from_string(text.trim().to_owned(), wanted) {
         Ok(value) if !value.is_null() => Fit::Replace(value),
         _ => Fit::Refuse,
+    }
+}
+
+fn is_zero(value: &ScalarValue) -> bool {
+    match value {
+        ScalarValue::Float16(Some(number)) => number.to_f32() == 0.0,
+        ScalarValue::Float32(Some(number)) => *number == 0.0,
+        _ => false,
     }
 }
 

@@ -33,13 +33,22 @@ impl Expression {
 
     /// [`Self::parse_sql`], with a meaning of numbers that are compared with text.
     pub fn parse_sql_with(text: &str, schema: &Schema, numbers: Numbers) -> Result<Self> {
+        Self::parse_as(text, schema, numbers, false)
+    }
+
+    /// [`Self::parse_sql`] of what a new column becomes: the type of `a + 1` is that of `a`, if that holds the number.
+    pub fn parse_column(text: &str, schema: &Schema) -> Result<Self> {
+        Self::parse_as(text, schema, Numbers::Refused, true)
+    }
+
+    fn parse_as(text: &str, schema: &Schema, numbers: Numbers, fits: bool) -> Result<Self> {
         if schema.field_with_name(text).is_err() {
-            return Self::parse(text, schema, numbers);
+            return Self::parse(text, schema, numbers, fits);
         }
         // `1` and `a-b` may be names of columns, too.
         let parsed = match is_word(text) {
             true => None,
-            false => Self::parse(text, schema, numbers).ok(),
+            false => Self::parse(text, schema, numbers, fits).ok(),
         };
         parsed.map_or_else(|| Self::column(text, schema), Ok)
     }
@@ -52,11 +61,11 @@ impl Expression {
         })
     }
 
-    fn parse(text: &str, schema: &Schema, numbers: Numbers) -> Result<Self> {
+    fn parse(text: &str, schema: &Schema, numbers: Numbers, fits: bool) -> Result<Self> {
         let source = Source::expression(text)?.with_numbers(numbers);
         stack::run(source.depth(), || {
             let parsed = source.parse(schema)?;
-            let plan = Plan::bind_checked(parsed.expr, schema);
+            let plan = Plan::bind_checked(parsed.expr, schema, fits);
             let plan = plan.map_err(|error| in_context("expression", text, schema, error))?;
             Ok(Self {
                 plan: Arc::new(plan),

@@ -43,20 +43,20 @@ pub(crate) struct Plan {
 impl Plan {
     /// Types `expr` over the columns of `schema` and makes it ready to run.
     pub(crate) fn bind(expr: Expr, schema: &Schema) -> Result<Self> {
-        Self::bind_as(expr, schema, false)
+        Self::bind_as(expr, schema, false, false)
     }
 
-    /// [`Self::bind`] of what a column becomes: arithmetic whose result does not fit its type is an error instead of wrapping, and the type of
-    /// `a + 1` is that of `a`.
-    pub(crate) fn bind_checked(expr: Expr, schema: &Schema) -> Result<Self> {
-        Self::bind_as(expr, schema, true)
+    /// [`Self::bind`], where arithmetic whose result does not fit its type is an error instead of wrapping. With `fits`, the type of `a + 1` is
+    /// that of `a`.
+    pub(crate) fn bind_checked(expr: Expr, schema: &Schema, fits: bool) -> Result<Self> {
+        Self::bind_as(expr, schema, true, fits)
     }
 
-    fn bind_as(expr: Expr, schema: &Schema, checked: bool) -> Result<Self> {
+    fn bind_as(expr: Expr, schema: &Schema, checked: bool, fits: bool) -> Result<Self> {
         let fail = |error: DataFusionError| ExprError::from_datafusion("cannot type", &error);
         let all = Arc::new(DFSchema::try_from(nullable(schema.fields().iter().map(AsRef::as_ref))).map_err(fail)?);
         // First: a literal that was cast to another type keeps that.
-        let expr = if checked { fit_arithmetic(expr, &all) } else { expr };
+        let expr = if fits { fit_arithmetic(expr, &all) } else { expr };
         let expr = fit_literals(expr, &all)?;
         let context = SimplifyContext::builder()
             .with_schema(Arc::clone(&all))

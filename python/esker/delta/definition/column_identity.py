@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from ..schema import ArrayType, DataType, Field, MapType, PrimitiveType, Schema, StructType
 from .physical_names import FIELD_ID, PHYSICAL_NAME
+from .schema_merge import is_void, wider_type
 
 
 def identified(schema: Schema, known: Schema | None) -> Schema:
@@ -17,8 +18,8 @@ def identified(schema: Schema, known: Schema | None) -> Schema:
 
     Args:
         schema: The columns.
-        known: Those whose ids and names are kept, where a path has a value of the same kind: a plain one, a struct, a
-            list or a map; None for no ids and names at all.
+        known: Those whose ids and names are kept, where a path has the same type, or one that holds all its values; of
+            structs, lists and maps, what lies in them may differ. None for no ids and names at all.
 
     Example:
         >>> from esker.delta import Field, Schema
@@ -38,7 +39,7 @@ def _fields(fields: list[Field], known: list[Field]) -> list[Field]:
 
 def _field(field: Field, known: Field | None) -> Field:
     metadata = {key: value for key, value in field.metadata.items() if key not in (FIELD_ID, PHYSICAL_NAME)}
-    if known is not None and _kind(known.type) is not _kind(field.type):
+    if known is not None and not _holds(field.type, known.type):
         known = None
     if known is not None:
         metadata |= {key: known.metadata[key] for key in (FIELD_ID, PHYSICAL_NAME) if key in known.metadata}
@@ -46,8 +47,6 @@ def _field(field: Field, known: Field | None) -> Field:
 
 
 def _type(kind: DataType, known: DataType | None) -> DataType:
-    if known is not None and _kind(known) is not _kind(kind):
-        known = None
     if isinstance(kind, StructType):
         return StructType(_fields(kind.fields, known.fields if isinstance(known, StructType) else []))
     if isinstance(kind, ArrayType):
@@ -60,5 +59,8 @@ def _type(kind: DataType, known: DataType | None) -> DataType:
     return kind
 
 
-def _kind(kind: DataType) -> type[DataType]:
-    return next(it for it in (StructType, ArrayType, MapType, PrimitiveType, type(kind)) if isinstance(kind, it))
+def _holds(kind: DataType, known: DataType) -> bool:
+    """Whether files with values of the known type can be read as the other one."""
+    if isinstance(kind, PrimitiveType) and isinstance(known, PrimitiveType):
+        return kind == known or is_void(known) or wider_type(known, kind) == kind
+    return type(kind) is type(known)

@@ -75,7 +75,10 @@ class TableState:
         highest = [int(it[MAX_ID]) for it in (kept, before.configuration if before else {}) if MAX_ID in it]
         if before is not None and highest and kept.get(MODE, "none").lower() != "none":
             kept[MAX_ID] = str(max(highest))
-        schema, kept = with_physical_names(identified(schema, before.schema if before else None), kept)
+        # Files of a table that was not mapped have the columns' own names.
+        keeps = replaced is not None and not replaced.mapped
+        known = before.schema if before else None
+        schema, kept = with_physical_names(identified(schema, known), kept, keep_names=keeps)
         metadata = {
             "id": replaced.metadata["id"] if replaced is not None else str(uuid.uuid4()),
             "name": name,

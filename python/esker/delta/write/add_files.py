@@ -110,8 +110,9 @@ def add_files(
             )
         after = before.with_schema(schema)
     names = PhysicalNames(after.schema, mapped=after.mapped)
+    spelled = {names.of(name): name for name in partition_by}
     for action in actions:
-        if set(action.partition_values) != set(partition_by):
+        if {spelled.get(name, name) for name in action.partition_values} != set(partition_by):
             raise InvalidArgumentError(
                 f"expected values of the partition columns {partition_by} for {action.path}, found "
                 f"{sorted(action.partition_values)}"

@@ -120,7 +120,7 @@ def _parse(sql: str, schema: pa.Schema) -> Expression:
     from ..._native.expr import Expression
 
     missing = [pa.field(name, pa.uint64()) for name in (ROW_ID, ROW_ADDRESS) if name not in schema.names]
-    return Expression.parse_sql(sql, pa.schema([*schema, *missing]))
+    return Expression.parse_column(sql, pa.schema([*schema, *missing]))
 
 
 def _is_value(name: str, schema: pa.Schema) -> bool:

@@ -19,6 +19,7 @@ pub(crate) struct PyExpression {
     expression: Expression,
     sql: String,
     numbers_as_text: bool,
+    is_column: bool,
     schema: SchemaRef,
 }
 
@@ -59,6 +60,19 @@ impl PyExpression {
             expression: Expression::parse_sql_with(&sql, &schema, numbers(numbers_as_text))?,
             sql,
             numbers_as_text,
+            is_column: false,
+            schema,
+        })
+    }
+
+    #[staticmethod]
+    fn parse_column(sql: String, schema: PySchema) -> Result<Self> {
+        let schema = schema.into_inner();
+        Ok(PyExpression {
+            expression: Expression::parse_column(&sql, &schema)?,
+            sql,
+            numbers_as_text: false,
+            is_column: true,
             schema,
         })
     }
@@ -99,12 +113,18 @@ impl PyExpression {
         format!("Expression({:?})", self.expression.to_string())
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, Bound<'py, PyAny>, bool))> {
-        let this = slf.get();
-        let schema = picklable(slf.py(), &this.schema)?;
-        Ok((
-            slf.get_type().getattr("parse_sql")?,
-            (this.sql.clone(), schema, this.numbers_as_text),
-        ))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let (this, py) = (slf.get(), slf.py());
+        let schema = picklable(py, &this.schema)?;
+        Ok(match this.is_column {
+            true => (
+                slf.get_type().getattr("parse_column")?,
+                (&this.sql, schema).into_pyobject(py)?,
+            ),
+            false => (
+                slf.get_type().getattr("parse_sql")?,
+                (&this.sql, schema, this.numbers_as_text).into_pyobject(py)?,
+            ),
+        })
     }
 }
