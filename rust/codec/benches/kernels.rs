@@ -420,7 +420,7 @@ fn in_ranges(table: &Table) {
     of(table, "range of i32", &ints, 5000, 5999);
     let shorts: Vec<i16> = longs.iter().map(|long| *long as i16).collect();
     of(table, "range of i16", &shorts, 5000, 5999);
-    let bytes: Vec<u8> = longs.iter().map(|long| *long as u8).collect();
+    let bytes: Vec<u8> = random(COUNT).map(|word| word as u8).collect();
     of(table, "range of u8", &bytes, 50, 59);
 }
 
