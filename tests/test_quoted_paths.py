@@ -85,6 +85,10 @@ def test_paths_are_updated(tmp_path: Path) -> None:
     assert field is not None
     assert field.name() == "x`y"
     assert dataset.lance_schema.field("s.x.y") is None
+    insensitive = dataset.lance_schema.field_case_insensitive("S.`A.B`")
+    assert insensitive is not None
+    assert insensitive.name() == "a.b"
+    assert dataset.lance_schema.field_case_insensitive("s.A.B") is None
 
 
 def test_a_field_without_nulls_becomes_required(tmp_path: Path) -> None:

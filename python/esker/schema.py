@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 
 from ._native.schema import Field, Schema
-from .arrow.paths import parts_of
 from .exceptions import InvalidArgumentError
 from .missing import missing_method
 
@@ -87,11 +87,14 @@ class LanceSchema:
 
     def field(self, name: str) -> LanceField | None:
         """The field at a dotted path, None if there is none."""
-        return _find(self.fields(), parts_of(name), casefold=False)
+        found = self._schema.find(name)
+        return None if found is None else LanceField(found)
 
     def field_case_insensitive(self, name: str) -> LanceField | None:
         """The field at a dotted path, whatever its case, None if there is none."""
-        return _find(self.fields(), parts_of(name), casefold=True)
+        exact = self.field(name)
+        parts = [quoted.replace("``", "`") or plain for quoted, plain in _PART.findall(name)]
+        return exact if exact is not None else _find(self.fields(), parts)
 
     unenforced_clustering_key = missing_method("LanceSchema", "unenforced_clustering_key", _KEYS)
     unenforced_primary_key = missing_method("LanceSchema", "unenforced_primary_key", _KEYS)
@@ -112,11 +115,16 @@ class LanceSchema:
         return LanceSchema, (self._schema,)
 
 
-def _find(fields: list[LanceField], path: list[str], *, casefold: bool) -> LanceField | None:
-    head = path[0].casefold() if casefold else path[0]
+_PART = re.compile(r"`((?:[^`]|``)+)`|([^.]+)")
+"""A name along a path, in backticks or not."""
+
+
+def _find(fields: list[LanceField], path: list[str]) -> LanceField | None:
+    """The field at a path, whatever its case."""
+    head = path[0].casefold() if path else ""
     for field in fields:
-        if (field.name().casefold() if casefold else field.name()) == head:
-            return field if len(path) == 1 else _find(field.children(), path[1:], casefold=casefold)
+        if field.name().casefold() == head:
+            return field if len(path) == 1 else _find(field.children(), path[1:])
     return None
 
 
