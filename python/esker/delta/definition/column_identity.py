@@ -24,8 +24,8 @@ def identified(schema: Schema, known: Schema | None) -> Schema:
     Example:
         >>> from esker.delta import Field, Schema
         >>> from esker.delta.definition.column_identity import identified
-        >>> table = Schema([Field("a", "long", metadata={"delta.columnMapping.id": 7})])
-        >>> mine = Field("a", "integer", metadata={"delta.columnMapping.id": 1})
+        >>> table = Schema([Field("a", "integer", metadata={"delta.columnMapping.id": 7})])
+        >>> mine = Field("a", "long", metadata={"delta.columnMapping.id": 1})
         >>> [field.metadata for field in identified(Schema([mine, Field("b", "long")]), table).fields]
         [{'delta.columnMapping.id': 7}, {}]
     """
