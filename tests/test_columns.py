@@ -312,10 +312,13 @@ def test_an_append_that_lacks_a_new_required_column_is_refused(library: Any, tmp
     assert lance.dataset(tmp_path).to_table()["copied"].to_pylist() == [1, 2, None, None]
 
 
-def test_arithmetic_with_a_number_is_of_64_bits_where_pylance_keeps_the_columns_type(tmp_path: Path) -> None:
-    """Stated in docs/from-pylance.md: it does not wrap."""
+def test_arithmetic_with_a_number_is_of_the_columns_type_and_does_not_wrap(tmp_path: Path) -> None:
+    """Stated in docs/from-pylance.md: pylance wraps."""
     rows = pa.table({"a": pa.array([2**31 - 1], pa.int32())})
-    ours = esker.write_dataset(rows, tmp_path).to_table(columns={"b": "a + 1"})
+    dataset = esker.write_dataset(rows, tmp_path)
+    with pytest.raises(InvalidArgumentError, match="[Oo]verflow"):
+        dataset.to_table(columns={"b": "a + 1"})
     theirs = lance.dataset(tmp_path).to_table(columns={"b": "a + 1"})
-    assert (ours.schema.field("b").type, ours["b"].to_pylist()) == (pa.int64(), [2**31])
     assert (theirs.schema.field("b").type, theirs["b"].to_pylist()) == (pa.int32(), [-(2**31)])
+    assert dataset.to_table(columns={"b": "a - 1"}).schema.field("b").type == pa.int32()
+    assert dataset.to_table(columns={"b": "a + cast(1 as bigint)"})["b"].to_pylist() == [2**31]

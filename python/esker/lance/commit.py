@@ -186,7 +186,9 @@ class LanceCommit:
         latest = max(listing.latest, self._known, self.read_version)
         # Over a network these are requests: a table that stands as it did is taken for the same one.
         is_asked = latest > self.read_version or not is_behind_network(self.uri)
-        if is_asked and self._given is not None and self.log.is_replaced(self._given, self._scheme):
+        # Once: after a put in doubt nothing is read that need not be.
+        given, self._given = self._given, None
+        if is_asked and given is not None and self.log.is_replaced(given, self._scheme):
             raise CommitConflictError(
                 f"our {self.operation} was made of version {self.read_version} of {self.uri}, which has another "
                 "manifest by now: the table was dropped or replaced; nothing of ours is visible, open it again",

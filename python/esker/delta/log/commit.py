@@ -250,7 +250,9 @@ class DeltaCommit:
             return self.read_version
         # Over a network this is a request: a table that stands as it did is taken for the same one.
         is_asked = newest > self.read_version or not is_behind_network(self._uri)
-        if is_asked and self._base is not None and self._base.is_replaced(self._store):
+        # Once: after a put in doubt nothing is read that need not be.
+        base, self._base = self._base, None
+        if is_asked and base is not None and base.is_replaced(self._store):
             raise self._replaced("has another entry by now")
         return newest
 
