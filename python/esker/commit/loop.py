@@ -348,8 +348,13 @@ def tell(message: str) -> None:
     """Warns of what does not make a commit fail.
 
     Example:
+        >>> import warnings
         >>> from esker.commit.loop import tell
-        >>> tell("what follows a commit failed")  # doctest: +SKIP
+        >>> with warnings.catch_warnings(record=True) as told:
+        ...     warnings.simplefilter("always")
+        ...     tell("version 3 is committed, but its lock is held")
+        >>> str(told[0].message)
+        'version 3 is committed, but its lock is held'
     """
     # Under `-W error` the warning is an exception, which would make the commit look failed: log it instead.
     try:

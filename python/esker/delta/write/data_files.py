@@ -84,10 +84,10 @@ class _OpenFile:
 
     def drop(self) -> None:
         """Leaves nothing behind of a file that is not finished."""
-        self.sink.abort()
         if self.writer is not None:
             # pyarrow closes a writer that goes out of use, which writes a footer: into a store that may have failed.
             self.writer.is_open, self.writer = False, None
+        self.sink.abort()
 
 
 class DataFileWriter:
