@@ -39,7 +39,7 @@ def _open(uri: str, options: Mapping[str, str], durable: bool) -> Store:
     return _made[-1].store
 
 
-stores.register(SCHEME, _open)
+stores.register(SCHEME, _open, is_behind_network=True)
 
 
 @dataclass(frozen=True)

@@ -106,12 +106,6 @@ def test_a_view_is_the_type_that_files_have(tmp_path: Path) -> None:
     assert esker.dataset(uri).schema == lance.dataset(uri).schema == expected
 
 
-def test_an_extension_that_cannot_be_written_says_so(tmp_path: Path) -> None:
-    dataset = esker.write_dataset(pa.table({"c": ["1"]}), str(tmp_path / "t"))
-    with pytest.raises(UnsupportedError, match=r"arrow\.json"):
-        dataset.alter_columns({"path": "c", "data_type": pa.json_()})
-
-
 @pytest.mark.parametrize("name", ["uuid", "bool8", "of a user's own"])
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_items_of_fixed_size_lists_have_no_extension(name: str, version: str, tmp_path: Path) -> None:

@@ -173,6 +173,10 @@ class Manifest:
         """The whole manifest file."""
 
     @property
+    def size_in_file(self) -> int | None:
+        """Bytes of the file that it was read from; None if it was made in memory."""
+
+    @property
     def version(self) -> int:
         """The version of the table that this is."""
 

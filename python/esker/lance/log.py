@@ -23,7 +23,7 @@ from .._native.table import Fragment, Manifest, Transaction, manifest_name, pars
 from ..commit.external import ExternalManifests, ExternalManifestStore, base_uri_of, open_manifest_store
 from ..commit.external.naming import NamingScheme as NamingScheme
 from ..commit.external.naming import parse_staged_manifest
-from ..exceptions import CorruptFileError, InvalidArgumentError, NotFoundError, UnsupportedError
+from ..exceptions import CorruptFileError, EskerError, InvalidArgumentError, NotFoundError, UnsupportedError
 from ..store.base_stores import BaseStores
 from ..store.kinds import LANCE, found_instead
 from ..store.staging import StagingStore, put_entry, refresh
@@ -329,18 +329,27 @@ class LanceLog:
     def is_replaced(self, manifest: Manifest, scheme: NamingScheme) -> bool:
         """Whether the manifest of this version is another one by now: another table was made in this one's place.
 
-        Its last bytes are read, and no more if they name the same transaction. False if it was cleaned up.
+        Its last bytes are read, in one request if its size is known, and no more if they name the same transaction.
+        False if it was cleaned up.
         """
         path = self.path_of(manifest.version, scheme)
         name = manifest.transaction_file
         try:
-            size = self.store.head(path).size
-            (tail,) = self.store.get_ranges(path, [(max(0, size - _TAIL), size)])
-            if name and name.encode() in tail:
+            size = manifest.size_in_file or self.store.head(path).size
+            if name and name.encode() in self._tail(path, size):
                 return False
             return entry_of(self.manifest(manifest.version, scheme)) != entry_of(manifest)
         except NotFoundError:
             return False
+
+    def _tail(self, path: str, size: int) -> bytes:
+        """The last bytes of a manifest that was so large when it was read; nothing if it is shorter by now."""
+        try:
+            return self.store.get_ranges(path, [(max(0, size - _TAIL), size)])[0]
+        except NotFoundError:
+            raise
+        except (EskerError, OSError):
+            return b""
 
     def transaction(self, manifest: Manifest) -> Transaction | None:
         """The transaction of a version: from within the manifest, else from its file, else None."""

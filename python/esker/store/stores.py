@@ -12,6 +12,7 @@ import re
 import uuid
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
+from urllib.parse import unquote
 
 from .._native.store import Store
 from ..exceptions import InvalidArgumentError, UnsupportedError
@@ -39,16 +40,25 @@ OBJECT_STORES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss")
 def is_behind_network(uri: str) -> bool:
     """Whether each read of the store at `uri` costs a network request.
 
+    A folder of a repository is where the repository is; whoever registers a scheme says so for it.
+
     Example:
         >>> from esker.store.stores import is_behind_network
         >>> is_behind_network("s3://bucket/t"), is_behind_network("/data/t")
         (True, False)
+        >>> is_behind_network("esker://s3%3A%2F%2Fbucket%2Flake@main/t"), is_behind_network("esker://%2Flake@main/t")
+        (True, False)
     """
-    return uri.partition("://")[0].lower() in (*OBJECT_STORES, "s3+ddb")
+    scheme, _, rest = uri.partition("://")
+    if scheme.lower() == "esker" and "@" in rest:
+        return is_behind_network(unquote(rest.partition("@")[0]))
+    return scheme.lower() in _BEHIND_NETWORK
 
 
 _factories: dict[str, StoreFactory] = dict.fromkeys(("file", "memory", *OBJECT_STORES), _native_store)
 _factories["s3+ddb"] = _s3_store
+
+_BEHIND_NETWORK = {*OBJECT_STORES, "s3+ddb"}
 
 _REGISTERED_BY = dict.fromkeys(("esker", "esker-hook", "esker-ref", "esker-tx"), "esker.repo.branch_store")
 """Schemes of packages above this one, and the modules that register them on import."""
@@ -65,12 +75,13 @@ def is_in_repository(uri: str) -> bool:
     return uri.partition("://")[0].lower() in _REGISTERED_BY
 
 
-def register(scheme: str, factory: StoreFactory) -> None:
+def register(scheme: str, factory: StoreFactory, *, is_behind_network: bool = False) -> None:
     """Registers `factory` for URIs of `scheme`; it replaces the one that was registered before.
 
     Args:
         scheme: The part before `://`, in lower case.
         factory: Called with the URI, the storage options and whether puts are durable.
+        is_behind_network: Whether each read costs a request, so that tables save what they can.
 
     Example:
         `register("repo", open_branch)`
@@ -78,6 +89,7 @@ def register(scheme: str, factory: StoreFactory) -> None:
     if not _SCHEME.match(f"{scheme}://") or scheme != scheme.lower():
         raise InvalidArgumentError(f"expected a URI scheme in lower case, found {scheme!r}")
     _factories[scheme] = factory
+    (_BEHIND_NETWORK.add if is_behind_network else _BEHIND_NETWORK.discard)(scheme)
 
 
 def absolute(uri: str | os.PathLike[str]) -> str:

@@ -118,6 +118,11 @@ impl Manifest {
         Ok(manifest)
     }
 
+    /// The size in bytes of the file that was decoded; None of a manifest that came otherwise.
+    pub fn size_in_file(&self) -> Option<u64> {
+        self.source.as_ref().map(|source| source.len() as u64)
+    }
+
     fn from_message(message: &Bytes, path: &str) -> Result<Self> {
         let (raw, fragments) = FragmentList::split(message).map_err(|error| error.of(path))?;
         Self::from_parts(raw, fragments, path)

@@ -53,6 +53,11 @@ impl PyManifest {
         })
     }
 
+    #[getter]
+    fn size_in_file(&self) -> Option<u64> {
+        self.0.size_in_file()
+    }
+
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>, String))> {
         let this = slf.get();
         Ok((
