@@ -162,7 +162,7 @@ def test_a_path_through_a_nullable_struct_may_be_null() -> None:
     )
     dataset = esker.write_dataset(table, "memory://middle")
     assert dataset.to_table(columns=["a.b.c"])["a.b.c"].to_pylist() == [1, None, 0]
-    assert dataset.take([1], columns=["a.b.c"])["a.b.c"].to_pylist() == [None]
+    assert dataset.take([1], columns={"c": "a.b.c"})["c"].to_pylist() == [None]
     assert dataset.to_table(filter="a.b.c IS NULL")["n"].to_pylist() == [1]
     assert dataset.to_table(columns=["n"], order_by=["a.b.c"])["n"].to_pylist() == [2, 0, 1]
     assert dataset.to_table(columns={"c": "a.b.c + 1"})["c"].to_pylist() == [2, None, 1]

@@ -94,13 +94,15 @@ def take(
     indices: ArrowArrayExportable,
     *,
     columns: Sequence[str] | None = None,
+    in_structs: bool = False,
     fragment_ids: Sequence[int] | None = None,
     blobs: Literal["bytes", "descriptions"] = "descriptions",
 ) -> BatchStream:
     """Rows by number (uint64, no nulls), in the order asked for and as often as asked for.
 
     Row numbers count live rows from 0 over all fragments, or over those of `fragment_ids` only.
-    `columns` as in `scan`. Raises `OutOfRangeError` for a number beyond the last row.
+    `columns` as in `scan`; with `in_structs`, paths leave their structs and lists in place, with only the fields that
+    are asked for. Raises `OutOfRangeError` for a number beyond the last row.
     """
 
 def take_ids(
@@ -109,10 +111,11 @@ def take_ids(
     ids: ArrowArrayExportable,
     *,
     columns: Sequence[str] | None = None,
+    in_structs: bool = False,
     blobs: Literal["bytes", "descriptions"] = "descriptions",
 ) -> BatchStream:
     """Rows by id (uint64, no nulls), in the order asked for and as often as asked for: by stable row id where the table
-    has them, else by row address. Ids that no live row has are left out. `columns` as in `scan`.
+    has them, else by row address. Ids that no live row has are left out. `columns` and `in_structs` as in `take`.
     """
 
 def deleted_row_ids(store: Store, begin: Manifest, end: Manifest) -> BatchStream:

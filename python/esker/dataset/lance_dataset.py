@@ -372,7 +372,8 @@ class LanceDataset(
 
         Args:
             indices: Row numbers from 0: a list, a range, a numpy or an Arrow array.
-            columns: As in `scanner`.
+            columns: As in `scanner`; but a path in a list, such as `s.a` or `l.item.a`, leaves its struct or list in
+                place, with only the fields that are asked for.
             blob_handling: Likewise: "all_binary" reads blobs, which are described otherwise.
 
         Raises:
@@ -391,6 +392,7 @@ class LanceDataset(
             table.described_schema,
             indices,
             columns,
+            in_structs=True,
             fragment_ids=None,
             rows=table.num_rows,
             blobs=blobs_as(blob_handling),

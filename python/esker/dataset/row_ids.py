@@ -28,7 +28,7 @@ class RowIdsApi(DatasetHandle):
         Args:
             row_ids: Row ids, as in `_rowid` of a scan: a list, a range, a numpy or an Arrow array. In a table without
                 stable row ids they are row addresses, which change when rows move.
-            columns: As in `scanner`.
+            columns: As in `take`.
 
         Returns:
             The rows. Ids that no row of this version has are left out.
@@ -44,7 +44,7 @@ class RowIdsApi(DatasetHandle):
             [12, 11]
         """
         table = self._table
-        return take_row_ids(table.store, table.manifest, table.described_schema, row_ids, columns)
+        return take_row_ids(table.store, table.manifest, table.described_schema, row_ids, columns, in_structs=True)
 
     def _take_rows(
         self, row_ids: Any, columns: Columns | None = None, *, ignore_deletions: bool = False, **options: Any

@@ -251,6 +251,7 @@ class LanceFragment(FragmentChangesApi):
             self._table.described_schema,
             indices,
             columns,
+            in_structs=True,
             fragment_ids=[self.fragment_id],
             rows=self.count_rows(),
             blobs=blobs_as(blob_handling),

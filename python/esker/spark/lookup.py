@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
 from esker.exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
+from esker.lance.scan.take import take_row_ids, take_rows
 from esker.lance.system_columns import ROW_ID
 from esker.spark.cast import cast_batch
 from esker.spark.delta_reader import is_delta
@@ -129,11 +130,13 @@ def _found(
 ) -> tuple[pa.Table, pa.Array]:
     """Rows of the table, and for each row that asks which of them it gets."""
     dataset = worker_dataset(uri, version, storage_options=options)
+    table = dataset._table
     if key == ROW_ID:
         if not pa.types.is_integer(asked.type):
             raise SchemaMismatchError(f"expected whole numbers as {ROW_ID}, found {asked.type}", column=ROW_ID)
         wanted = pc.unique(asked.drop_null()).cast(pa.int64())
-        found = dataset._take_rows(wanted.filter(pc.greater_equal(wanted, 0)).cast(pa.uint64()), [*names, ROW_ID])
+        ids = wanted.filter(pc.greater_equal(wanted, 0)).cast(pa.uint64())
+        found = take_row_ids(table.store, table.manifest, table.described_schema, ids, [*names, ROW_ID])
         numbers = found[ROW_ID].combine_chunks().cast(pa.int64())
         return found.select(names), pc.index_in(asked.cast(pa.int64()), numbers)
     index = _index(dataset, uri, version, key)
@@ -146,7 +149,11 @@ def _found(
         ) from error
     at = index.find(values)
     wanted, rows = np.unique(at[at >= 0], return_inverse=True)
-    found = dataset.take(wanted.tolist(), columns=names) if names else pa.table({})
+    found = pa.table({})
+    if names:
+        found = take_rows(
+            table.store, table.manifest, table.described_schema, wanted, names, fragment_ids=None, rows=table.num_rows
+        )
     places = np.full(len(at), -1, np.int64)
     places[at >= 0] = rows
     return found, pa.array(places, mask=places < 0)

@@ -3,7 +3,7 @@
 //! DataFusion alone would widen the column: a float32 column compared with `1.2` as float64 matches nothing, and a number compared with
 //! a string is compared as text.
 
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::{DataType, FieldRef, TimeUnit};
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{DFSchema, DataFusionError, ScalarValue};
 use datafusion_expr::expr::{Between, Cast, InList};
@@ -182,6 +182,12 @@ where
 {
     let mut values = values;
     let mut expr = expr;
+    if is_json(&expr, schema) && values.as_ref().iter().any(is_text) {
+        return Err(ExprError::invalid(format!(
+            "expected a JSON column within a json_ function, such as json_extract({0}, '$') = '1', found {0} compared with a text",
+            display::sql(&expr)
+        )));
+    }
     if let Ok(data_type) = expr.get_type(schema) {
         expr = days_as_times(expr, &data_type, values.as_mut(), schema);
         expr = decimals_as_floats(expr, &data_type, values.as_mut(), schema);
@@ -223,6 +229,17 @@ where
         }
     }
     Ok((expr, values))
+}
+
+/// Whether it is a JSON column, or such a field of a struct: JSONB, which equals no text.
+fn is_json(expr: &Expr, schema: &DFSchema) -> bool {
+    let named = |(_, field): (_, FieldRef)| field.extension_type_name() == Some("lance.json");
+    !matches!(expr, Expr::Literal(..)) && expr.to_field(schema).is_ok_and(named)
+}
+
+fn is_text(value: &Expr) -> bool {
+    let Expr::Literal(value, _) = value else { return false };
+    value.try_as_str().flatten().is_some()
 }
 
 /// Dates that are compared with timestamps of a zone become midnights of that zone. Arrow's cast would make them midnights of UTC.

@@ -39,6 +39,6 @@ pub use session::Session;
 pub use statistics::GroupCounts;
 pub use system::SystemColumn;
 pub(crate) use take::live_rows;
-pub use take::{take, take_ids};
+pub use take::{take, take_ids, Taken};
 pub use views::string_views;
 pub(crate) use zone_maps::zone_map;

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -13,7 +15,9 @@ from ..._native.store import Store
 from ..._native.table import Manifest
 from ...arrow.batches import read_all
 from ...arrow.json_columns import as_json_text, has_jsonb
+from ...arrow.paths import parts_of
 from ...exceptions import InvalidArgumentError, OutOfRangeError
+from ..system_columns import SYSTEM_COLUMNS
 from .projection import Projection
 
 
@@ -24,6 +28,7 @@ def take_rows(
     indices: Any,
     columns: list[str] | dict[str, str] | None,
     *,
+    in_structs: bool = False,
     fragment_ids: Sequence[int] | None,
     rows: int,
     blobs: Literal["bytes", "descriptions"] = "descriptions",
@@ -36,6 +41,8 @@ def take_rows(
         schema: The version's columns.
         indices: Row numbers: a list, a range, a numpy or an Arrow array.
         columns: Names, or a dict of name to SQL expression; None for all.
+        in_structs: Whether paths in a list of names (`s.a`, `l.item.a`) leave their structs and lists in place, with
+            only the fields that are asked for.
         fragment_ids: Number the rows within these fragments only; None for all.
         rows: How many rows these fragments have.
         blobs: What blob columns are returned as.
@@ -47,8 +54,17 @@ def take_rows(
         `take_rows(store, manifest, schema, [2, 0, 2], ["id"], fragment_ids=None, rows=3)`
     """
     numbers = row_numbers(indices, rows)
-    projection = Projection.of(columns, schema)
-    stream = native.take(store, manifest, numbers, columns=projection.columns, fragment_ids=fragment_ids, blobs=blobs)
+    fields = _fields(columns, schema) if in_structs else None
+    projection = Projection(None) if fields else Projection.of(columns, schema)
+    stream = native.take(
+        store,
+        manifest,
+        numbers,
+        columns=fields or projection.columns,
+        in_structs=fields is not None,
+        fragment_ids=fragment_ids,
+        blobs=blobs,
+    )
     return _projected(read_all(stream), projection)
 
 
@@ -59,6 +75,7 @@ def take_row_ids(
     row_ids: Any,
     columns: list[str] | dict[str, str] | None,
     *,
+    in_structs: bool = False,
     blobs: Literal["bytes", "descriptions"] = "descriptions",
 ) -> pa.Table:
     """Takes rows by id, in the order of `row_ids`, duplicates included. Ids that no live row has are left out.
@@ -69,6 +86,7 @@ def take_row_ids(
         schema: The version's columns.
         row_ids: Stable row ids, or row addresses in a table without them: a list, a range, a numpy or an Arrow array.
         columns: Names, or a dict of name to SQL expression; None for all.
+        in_structs: As in `take_rows`.
         blobs: What blob columns are returned as.
 
     Raises:
@@ -78,9 +96,23 @@ def take_row_ids(
         `take_row_ids(store, manifest, schema, [7, 3], ["id"])`
     """
     ids = row_numbers(row_ids, 2**64)
-    projection = Projection.of(columns, schema)
-    stream = native.take_ids(store, manifest, ids, columns=projection.columns, blobs=blobs)
+    fields = _fields(columns, schema) if in_structs else None
+    projection = Projection(None) if fields else Projection.of(columns, schema)
+    stream = native.take_ids(
+        store, manifest, ids, columns=fields or projection.columns, in_structs=fields is not None, blobs=blobs
+    )
     return _projected(read_all(stream), projection)
+
+
+def _fields(columns: list[str] | dict[str, str] | None, schema: pa.Schema) -> list[str] | None:
+    """The names of a list with paths among them, each once; None where there is none."""
+    if not isinstance(columns, list) or "*" in columns or all(name in schema.names for name in columns):
+        return None
+    known = {*schema.names, *SYSTEM_COLUMNS}
+    paths = [name for name in columns if isinstance(name, str) and name not in known]
+    if not paths or any(parts_of(path)[0] not in schema.names or len(parts_of(path)) == 1 for path in paths):
+        return None
+    return list(dict.fromkeys(columns))
 
 
 def _projected(table: pa.Table, projection: Projection) -> pa.Table:
@@ -99,6 +131,9 @@ def row_numbers(indices: Any, rows: int) -> pa.Array:
         >>> row_numbers([2, 0], 3).to_pylist()
         [2, 0]
     """
+    if isinstance(indices, list) and indices and type(indices[0]) is int:
+        with suppress(TypeError, OverflowError):
+            return _packed(indices, rows)
     if isinstance(indices, pa.ChunkedArray):
         indices = indices.combine_chunks()
     numbers = indices if isinstance(indices, pa.Array) else _to_array(indices)
@@ -106,13 +141,23 @@ def row_numbers(indices: Any, rows: int) -> pa.Array:
         raise InvalidArgumentError(f"expected row numbers as integers without nulls, found {numbers.type}")
     if len(numbers):
         bounds = pc.min_max(numbers)
-        low, high = bounds["min"].as_py(), bounds["max"].as_py()
-        if low < 0 or high >= rows:
-            found = low if low < 0 else high
-            raise OutOfRangeError(
-                f"row number {found} is out of range, expected 0 <= number < {rows}", found=found, expected=rows
-            )
+        _check_range(bounds["min"].as_py(), bounds["max"].as_py(), rows)
     return numbers.cast(pa.uint64())
+
+
+def _packed(indices: list[int], rows: int) -> pa.Array:
+    """The numbers of a list without Arrow's way through types: a small take is half as long."""
+    packed = array("q", indices)
+    _check_range(min(packed), max(packed), rows)
+    return pa.Array.from_buffers(pa.uint64(), len(packed), [None, pa.py_buffer(packed)])
+
+
+def _check_range(low: int, high: int, rows: int) -> None:
+    if low < 0 or high >= rows:
+        found = low if low < 0 else high
+        raise OutOfRangeError(
+            f"row number {found} is out of range, expected 0 <= number < {rows}", found=found, expected=rows
+        )
 
 
 def _to_array(indices: Any) -> pa.Array:

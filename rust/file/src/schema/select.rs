@@ -27,6 +27,27 @@ impl Schema {
         })
     }
 
+    /// [`Self::select`], in which the fields of structs have the order that they have here.
+    pub fn select_in_order(&self, names: &[String]) -> Result<Schema> {
+        let mut selected = self.select(names)?;
+        for field in &mut selected.fields {
+            if let Some(of) = self.fields.iter().find(|of| of.id == field.id) {
+                order_as(field, of);
+            }
+        }
+        Ok(selected)
+    }
+
+    /// For each of `names`, which this schema was selected by, the place of its column.
+    pub fn places_of(&self, names: &[String]) -> Vec<usize> {
+        let place = |name: &str| self.fields.iter().position(|field| field.name == name);
+        let found = names.iter().filter_map(|name| {
+            let head = || parts_of(name).into_iter().next();
+            place(name).or_else(|| place(&head()?))
+        });
+        found.collect()
+    }
+
     /// The fields from a top-level one down to the one that `name` means.
     fn path_of(&self, name: &str) -> Option<Vec<&Field>> {
         if let Some(field) = self.field(name) {
@@ -66,6 +87,16 @@ impl Selected<'_> {
         Field {
             children,
             ..self.of.clone()
+        }
+    }
+}
+
+fn order_as(field: &mut Field, of: &Field) {
+    let place = |child: &Field| of.children.iter().position(|known| known.id == child.id);
+    field.children.sort_by_key(place);
+    for child in &mut field.children {
+        if let Some(known) = place(child).and_then(|place| of.children.get(place)) {
+            order_as(child, known);
         }
     }
 }
@@ -117,6 +148,16 @@ mod tests {
         assert_eq!(names(&select(&["s.y", "a.b", "s.x"]).unwrap()), ["s", "y", "x", "a.b"]);
         assert_eq!(names(&select(&["s.y", "s"]).unwrap()), ["s", "x", "y"]);
         assert!(select(&[]).unwrap().fields.is_empty());
+    }
+
+    #[test]
+    fn test_fields_may_keep_their_order_and_paths_find_their_column() {
+        let named = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let whole = select(&["s", "a.b"]).unwrap();
+        let paths = named(&["s.y", "a.b", "s.x"]);
+        let selected = whole.select_in_order(&paths).unwrap();
+        assert_eq!(names(&selected), ["s", "x", "y", "a.b"]);
+        assert_eq!(selected.places_of(&paths), [0, 1, 0]);
     }
 
     #[test]

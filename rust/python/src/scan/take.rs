@@ -2,7 +2,7 @@
 
 use arrow_array::RecordBatch;
 use esker_store::block_on;
-use esker_table::read::{self, BatchStream};
+use esker_table::read::{self, BatchStream, Taken};
 use esker_table::Result as TableResult;
 use futures::{stream, StreamExt};
 use pyo3::prelude::*;
@@ -17,29 +17,32 @@ use crate::table::PyManifest;
 
 /// Rows by number, in the requested order.
 #[pyfunction]
-#[pyo3(signature = (store, manifest, indices, *, columns = None, fragment_ids = None, blobs = "descriptions"))]
+#[pyo3(signature = (store, manifest, indices, *, columns = None, in_structs = false, fragment_ids = None, blobs = "descriptions"))]
 pub(crate) fn take(
     py: Python<'_>,
     store: &PyStore,
     manifest: &PyManifest,
     indices: PyArray,
     columns: Option<Vec<String>>,
+    in_structs: bool,
     fragment_ids: Option<Vec<u64>>,
     blobs: &str,
 ) -> Result<PyBatchStream> {
-    let blobs = blob_view(blobs)?;
+    let wanted = Taken {
+        columns: columns.as_deref(),
+        in_structs,
+        blobs: blob_view(blobs)?,
+    };
     let indices = row_numbers(&indices)?;
     let (files, manifest) = (store.files(), manifest.0.clone());
     let batch = py.detach(|| {
-        let taken = read::take(
+        block_on(read::take(
             files,
             &manifest,
             indices.values(),
-            columns.as_deref(),
+            wanted,
             fragment_ids.as_deref(),
-            blobs,
-        );
-        block_on(taken)
+        ))
     })?;
     Ok(one_batch(batch).into())
 }

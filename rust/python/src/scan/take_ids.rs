@@ -1,7 +1,7 @@
 //! `take_ids`.
 
 use esker_store::block_on;
-use esker_table::read;
+use esker_table::read::{self, Taken};
 use pyo3::prelude::*;
 use pyo3_arrow::PyArray;
 
@@ -15,21 +15,23 @@ use crate::table::PyManifest;
 
 /// Rows by id, in the requested order.
 #[pyfunction]
-#[pyo3(signature = (store, manifest, ids, *, columns = None, blobs = "descriptions"))]
+#[pyo3(signature = (store, manifest, ids, *, columns = None, in_structs = false, blobs = "descriptions"))]
 pub(crate) fn take_ids(
     py: Python<'_>,
     store: &PyStore,
     manifest: &PyManifest,
     ids: PyArray,
     columns: Option<Vec<String>>,
+    in_structs: bool,
     blobs: &str,
 ) -> Result<PyBatchStream> {
-    let blobs = blob_view(blobs)?;
+    let wanted = Taken {
+        columns: columns.as_deref(),
+        in_structs,
+        blobs: blob_view(blobs)?,
+    };
     let ids = row_numbers(&ids)?;
     let (files, manifest) = (store.files(), manifest.0.clone());
-    let taken = py.detach(|| {
-        let taken = read::take_ids(files, &manifest, ids.values(), columns.as_deref(), blobs);
-        block_on(taken)
-    })?;
+    let taken = py.detach(|| block_on(read::take_ids(files, &manifest, ids.values(), wanted)))?;
     Ok(one_batch(taken).into())
 }

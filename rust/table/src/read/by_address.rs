@@ -8,7 +8,7 @@ use arrow_schema::SchemaRef;
 use esker_file::schema::BlobView;
 
 use super::files::TableFiles;
-use super::take::{in_order, joined, take_fragment, Rows, TakeColumns};
+use super::take::{in_order, joined, take_fragment, Rows, TakeColumns, Taken};
 use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
 use crate::manifest::Manifest;
@@ -25,9 +25,14 @@ impl RowsByAddress {
     /// A reader of `columns` of the rows of `manifest`.
     pub fn new(files: Arc<TableFiles>, manifest: &Manifest, columns: &[String], blobs: BlobView) -> Result<Self> {
         let fragments = manifest.fragments();
+        let taken = Taken {
+            columns: Some(columns),
+            in_structs: false,
+            blobs,
+        };
         Ok(Self {
             files,
-            columns: Arc::new(TakeColumns::new(manifest, Some(columns), blobs)?),
+            columns: Arc::new(TakeColumns::new(manifest, taken)?),
             fragments: fragments
                 .map(|fragment| fragment.map(|fragment| (fragment.id(), fragment)))
                 .collect::<Result<_>>()?,

@@ -34,18 +34,28 @@ const BYTES_A_VALUE: u64 = 8 * 1024;
 const PART_BYTES: u64 = 8 * 1024 * 1024;
 const PART_ROWS: u64 = 32;
 
+/// What a take returns.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken<'a> {
+    /// Columns, paths and system columns; `None` for all columns.
+    pub columns: Option<&'a [String]>,
+    /// Whether paths leave their structs and lists in place, with only the fields asked for, as in Lance. Else a path is a column.
+    pub in_structs: bool,
+    /// What blob columns are returned as.
+    pub blobs: BlobView,
+}
+
 /// Takes rows by number, in the order of the request, repetitions included. Numbers count live rows from 0 over all fragments, or over
 /// those of `fragment_ids`.
 pub async fn take(
     files: Arc<TableFiles>,
     manifest: &Manifest,
     indices: &[u64],
-    columns: Option<&[String]>,
+    taken: Taken<'_>,
     fragment_ids: Option<&[u64]>,
-    blobs: BlobView,
 ) -> Result<RecordBatch> {
     manifest.check_readable()?;
-    let wanted_columns = Arc::new(TakeColumns::new(manifest, columns, blobs)?);
+    let wanted_columns = Arc::new(TakeColumns::new(manifest, taken)?);
     let mut wanted: Vec<u64> = indices.to_vec();
     wanted.sort_unstable();
     wanted.dedup();
@@ -89,11 +99,10 @@ pub async fn take_ids(
     files: Arc<TableFiles>,
     manifest: &Manifest,
     ids: &[u64],
-    columns: Option<&[String]>,
-    blobs: BlobView,
+    taken: Taken<'_>,
 ) -> Result<RecordBatch> {
     manifest.check_readable()?;
-    let wanted_columns = Arc::new(TakeColumns::new(manifest, columns, blobs)?);
+    let wanted_columns = Arc::new(TakeColumns::new(manifest, taken)?);
     let mut located = locate(&files, manifest, ids).await?;
     let rows: Vec<Candidate> = located.rows.into_iter().flatten().collect();
     let mut wanted = rows.clone();
@@ -168,9 +177,9 @@ pub(super) struct TakeColumns {
 }
 
 impl TakeColumns {
-    pub(super) fn new(manifest: &Manifest, columns: Option<&[String]>, blobs: BlobView) -> Result<TakeColumns> {
-        let schema = manifest.schema()?.with_blob_view(blobs);
-        let names = match columns {
+    pub(super) fn new(manifest: &Manifest, taken: Taken<'_>) -> Result<TakeColumns> {
+        let schema = manifest.schema()?.with_blob_view(taken.blobs);
+        let names = match taken.columns {
             Some(columns) => columns.to_vec(),
             None => schema.fields.iter().map(|field| field.name.clone()).collect(),
         };
@@ -185,7 +194,27 @@ impl TakeColumns {
                 }
             }
         }
-        let projection = Arc::new(Projection::new(&schema, Some(&read))?.with_dictionaries(manifest.dictionaries()?));
+        let projection = if taken.in_structs {
+            let selected = schema.select_in_order(&read)?;
+            // Several paths may lie in one column: it stands where the first of them is named.
+            let places = selected.places_of(&read);
+            let mut seen = vec![false; selected.fields.len()];
+            outputs = outputs
+                .into_iter()
+                .filter_map(|output| match output {
+                    Ok(at) => {
+                        let place = places.get(at).copied()?;
+                        let seen = seen.get_mut(place)?;
+                        (!std::mem::replace(seen, true)).then_some(Ok(place))
+                    }
+                    system => Some(system),
+                })
+                .collect();
+            Projection::new(&selected, None)?
+        } else {
+            Projection::new(&schema, Some(&read))?
+        };
+        let projection = Arc::new(projection.with_dictionaries(manifest.dictionaries()?));
         let fields = outputs.iter().filter_map(|output| match output {
             Ok(place) => projection.schema().fields().get(*place).cloned(),
             Err(column) => Some(column.field()),

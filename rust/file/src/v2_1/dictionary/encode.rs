@@ -13,6 +13,7 @@ use super::super::mini_block::encode::EncodedDictionary;
 use super::super::statistics::max_bit_width;
 use super::super::values::{FixedWidth, LeafValues, VariableWidth};
 use super::super::variable::encode::encode_block;
+use super::texts::NumberedTexts;
 use super::words::numbered_words;
 use crate::error::{FileError, Result};
 
@@ -33,20 +34,13 @@ pub(crate) struct Distinct {
 pub(crate) fn distinct(values: &LeafValues, limit: usize) -> Option<Distinct> {
     match values {
         LeafValues::Variable(values) => {
-            let numbered = number(values.len(), |index| Some(values.get(index)), limit)?;
-            let mut bytes = MutableBuffer::new(0);
-            let mut offsets = Vec::with_capacity(numbered.items.len() + 1);
-            offsets.push(0);
-            for item in &numbered.items {
-                bytes.extend_from_slice(item);
-                offsets.push(bytes.len());
-            }
+            let numbered = NumberedTexts::of(values, limit)?;
             Some(Distinct {
                 indices: indices(numbered.numbers),
                 items: LeafValues::Variable(VariableWidth {
                     large: values.large,
-                    offsets,
-                    bytes: bytes.into(),
+                    offsets: numbered.offsets,
+                    bytes: Buffer::from_vec(numbered.bytes),
                 }),
             })
         }
@@ -213,33 +207,39 @@ pub(crate) fn estimate(values: &LeafValues) -> usize {
     let len = values.len();
     let step = (len / SAMPLE).max(1);
     let sampled = len.div_ceil(step);
-    let found = match values {
-        LeafValues::Variable(values) => number(sampled, |index| Some(values.get(index * step)), sampled),
+    let numbers = match values {
+        LeafValues::Variable(values) => {
+            number(sampled, |index| Some(values.get(index * step)), sampled).map(|found| found.numbers)
+        }
         LeafValues::Fixed(values) => {
             let bytes = values.contiguous();
             let width = values.bits / 8;
             let slice = bytes.as_slice();
             let value = |index: usize| slice.get(index * step * width..(index * step + 1) * width);
-            let found = number(sampled, value, sampled).map_or(sampled, |found| found.items.len());
-            return extrapolate(sampled, found, len);
+            number(sampled, value, sampled).map(|found| found.numbers)
         }
         _ => None,
     };
-    extrapolate(sampled, found.map_or(sampled, |found| found.items.len()), len)
+    numbers.map_or(len, |numbers| extrapolate(&numbers, len))
 }
 
-/// How many distinct values would show `found` among `sampled`, if all were as frequent.
-fn extrapolate(sampled: usize, found: usize, len: usize) -> usize {
-    if sampled == len {
-        return found;
+/// How many distinct values there are among `len`, by those of a sample: Chao's estimator. The more of them come once, in relation to those
+/// that come twice, the more were not seen; that one of them is frequent, like the value below nulls, says nothing about the others.
+fn extrapolate(numbers: &[u32], len: usize) -> usize {
+    let distinct = numbers.iter().max().map_or(0, |last| *last as usize + 1);
+    if numbers.len() == len {
+        return distinct;
     }
-    let sampled = sampled as f64;
-    let shown = |distinct: f64| distinct * (1.0 - (-sampled / distinct).exp());
-    let mut distinct = found.max(1);
-    while distinct < len && shown(distinct as f64) < found as f64 * 0.999 {
-        distinct += distinct / 4 + 1;
+    let mut times = vec![0_u32; distinct];
+    for number in numbers {
+        if let Some(times) = times.get_mut(*number as usize) {
+            *times += 1;
+        }
     }
-    distinct.min(len)
+    let come = |often: u32| times.iter().filter(|times| **times == often).count();
+    let (once, twice) = (come(1), come(2));
+    let unseen = once * once.saturating_sub(1) / (2 * (twice + 1));
+    distinct.saturating_add(unseen).min(len)
 }
 
 /// Writes the distinct values in the way that takes the fewest bytes, within one of the schemes where that helps.

@@ -6,4 +6,5 @@
 pub(crate) mod decode;
 pub(crate) mod encode;
 mod look_up;
+mod texts;
 mod words;

@@ -1,29 +1,36 @@
 //! Numbers for values of one width: a table with open addresses, at most half full.
 
+/// Words whose slots are brought near together, before any of them is looked up.
+const BATCH: usize = 64;
+
 /// The numbers of words and the distinct ones; nothing where there are more than `limit`.
 pub(super) fn numbered_words<const WIDTH: usize>(bytes: &[u8], limit: usize) -> Option<(Vec<u32>, Vec<u8>)> {
     let (words, _) = bytes.as_chunks::<WIDTH>();
     let mut items: Vec<[u8; WIDTH]> = Vec::new();
     let mut numbers = Vec::with_capacity(words.len());
     let mut slots = Slots::new(1024);
-    for word in words {
-        let found = slots.find(&items, word);
-        let number = match found {
-            Ok(number) => number,
-            Err(slot) => {
-                if items.len() >= limit {
-                    return None;
+    for words in words.chunks(BATCH) {
+        let touched = words.iter().fold(0, |touched, word| touched ^ slots.first(word));
+        std::hint::black_box(touched);
+        for word in words {
+            let found = slots.find(&items, word);
+            let number = match found {
+                Ok(number) => number,
+                Err(slot) => {
+                    if items.len() >= limit {
+                        return None;
+                    }
+                    let number = u32::try_from(items.len()).ok().filter(|number| *number < Slots::FREE)?;
+                    items.push(*word);
+                    slots.put(slot, number);
+                    if items.len() * 2 > slots.numbers.len() {
+                        slots = Slots::of(&items, slots.numbers.len() * 4);
+                    }
+                    number
                 }
-                let number = u32::try_from(items.len()).ok().filter(|number| *number < Slots::FREE)?;
-                items.push(*word);
-                slots.put(slot, number);
-                if items.len() * 2 > slots.numbers.len() {
-                    slots = Slots::of(&items, slots.numbers.len() * 4);
-                }
-                number
-            }
-        };
-        numbers.push(number);
+            };
+            numbers.push(number);
+        }
     }
     Some((numbers, items.concat()))
 }
@@ -61,10 +68,20 @@ impl Slots {
         }
     }
 
+    fn place<const WIDTH: usize>(&self, word: &[u8; WIDTH]) -> usize {
+        usize::try_from(mixed(word) >> self.shift).unwrap_or(0)
+    }
+
+    /// What is in the slot where a word is looked for first.
+    #[inline(always)]
+    fn first<const WIDTH: usize>(&self, word: &[u8; WIDTH]) -> u32 {
+        self.numbers.get(self.place(word)).copied().unwrap_or(0)
+    }
+
     /// The number of a word, or the slot where it goes.
     #[inline(always)]
     fn find<const WIDTH: usize>(&self, items: &[[u8; WIDTH]], word: &[u8; WIDTH]) -> std::result::Result<u32, usize> {
-        let mut slot = usize::try_from(mixed(word) >> self.shift).unwrap_or(0);
+        let mut slot = self.place(word);
         loop {
             match self.numbers.get(slot) {
                 Some(&number) if number != Self::FREE => {

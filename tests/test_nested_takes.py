@@ -1,0 +1,110 @@
+"""Takes of paths: structs, lists and maps stay in place, with only the fields that are asked for, as in pylance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+import esker
+from esker.exceptions import InvalidArgumentError, OutOfRangeError
+
+ROWS = pa.table(
+    {
+        "id": [1, 2, 3],
+        "st": pa.array([{"a": 1, "b": {"c": 2, "d": 3}}, None, {"a": None, "b": None}]),
+        "l": [[{"x": 1, "y": "p"}, None], [], None],
+    }
+)
+PLAIN = pa.table(
+    {
+        "id": [1, 2, 3],
+        "st": pa.array([{"a": 1, "b": {"c": 2, "d": 3}}] * 3),
+        "l": pa.array([[{"x": 1, "y": "p"}], [], None]),
+    }
+)
+"""2.0 has no null structs."""
+
+PATHS = [
+    ["st.a"],
+    ["st.b.c"],
+    ["st.b.d", "id", "st.a"],
+    ["st.a", "st"],
+    ["st", "st.a"],
+    ["st.b", "st.a"],
+    ["st.a", "st.a"],
+    ["_rowid", "st.a"],
+    ["l.item.x"],
+    ["l.item.y", "st.b.d", "_rowid"],
+]
+
+
+def _pair(path: Path, version: str, rows: pa.Table, **options: Any) -> tuple[Any, Any]:
+    tables = []
+    for library in (lance, esker):
+        table = library.write_dataset(rows, str(path / library.__name__), data_storage_version=version, **options)
+        table.insert(rows)
+        table.delete("id = 3 AND _rowid > 3")
+        tables.append(table)
+    return tables[0], tables[1]
+
+
+@pytest.mark.parametrize("columns", PATHS, ids=str)
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_paths_leave_their_columns_in_place(tmp_path: Path, version: str, columns: list[str]) -> None:
+    theirs, ours = _pair(tmp_path, version, PLAIN if version == "2.0" else ROWS)
+    for indices in ([4, 0, 1, 0], []):
+        assert ours.take(indices, columns=columns) == theirs.take(indices, columns=columns)
+    ids = theirs.to_table(columns=["_rowid"], filter="id < 3")["_rowid"]
+    assert ours._take_rows(ids, columns) == theirs._take_rows(ids.to_pylist(), columns)
+    if "_rowid" not in columns:
+        wanted = theirs.get_fragments()[0].take([0, 1], columns=columns)
+        found = ours.get_fragments()[0].take([0, 1], columns=columns)
+        assert found.schema.names == wanted.schema.names
+        assert found.to_pylist() == wanted.to_pylist()
+
+
+def test_a_dict_names_columns_of_its_own(tmp_path: Path) -> None:
+    theirs, ours = _pair(tmp_path, "2.2", ROWS)
+    for columns in ({"x": "st.a"}, {"x": "st.b.c + 1", "id": "id"}):
+        assert ours.take([0, 1], columns=columns) == theirs.take([0, 1], columns=columns)
+
+
+def test_paths_of_old_columns_are_found_by_their_new_names(tmp_path: Path) -> None:
+    theirs, ours = _pair(tmp_path, "2.2", ROWS, enable_stable_row_ids=True)
+    for table in (theirs, ours):
+        table.alter_columns({"path": "st.a", "name": "z"}, {"path": "st", "name": "s"})
+        table.drop_columns(["s.b.c"])
+    for columns in (["s.z"], ["s.b.d", "s.z"]):
+        assert ours.take([0, 4], columns=columns) == theirs.take([0, 4], columns=columns)
+
+
+def test_json_below_a_path_is_text(tmp_path: Path) -> None:
+    json = pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a":1}', None]))
+    table = pa.table({"s": pa.StructArray.from_arrays([json, pa.array([1, 2])], ["j", "n"])})
+    ours = esker.write_dataset(table, str(tmp_path / "t"))
+    found = ours.take([1, 0], columns=["s.j"])
+    assert found.schema.field("s").type == pa.struct([("j", pa.json_())])
+    assert found.to_pylist() == [{"s": {"j": None}}, {"s": {"j": '{"a":1}'}}]
+
+
+@pytest.mark.parametrize("columns", [["st.nope"], ["nope.a"], ["l.x"], ["st.a", "nope"]], ids=str)
+def test_a_path_that_leads_nowhere_is_named(tmp_path: Path, columns: list[str]) -> None:
+    ours = esker.write_dataset(ROWS, str(tmp_path / "t"))
+    with pytest.raises(InvalidArgumentError, match=columns[-1]):
+        ours.take([0], columns=columns)
+
+
+def test_numbers_of_a_list_are_checked() -> None:
+    dataset = esker.write_dataset(pa.table({"n": [7, 8, 9]}), "memory://numbers-of-a-list")
+    for indices in ([2, 0, 2], (2, 0, 2), [2, True, 2], range(2, -1, -1)):
+        assert dataset.take(indices)["n"].to_pylist() == [[7, 8, 9][number] for number in indices]
+    for indices, found in (([0, -1], "-1"), ([0, 3], "3"), ([2**63], "integers"), ([0, -(2**70)], "")):
+        with pytest.raises((OutOfRangeError, InvalidArgumentError), match=found):
+            dataset.take(indices)
+    for wrong in ([0, None], [1.5], [0, "1"], [True, False]):
+        with pytest.raises(InvalidArgumentError):
+            dataset.take(wrong)
