@@ -16,6 +16,7 @@ from esker.commit import CommitLock
 from esker.exceptions import (
     AlreadyExistsError,
     CommitConflictError,
+    CommitStateUnknownError,
     InvalidArgumentError,
     SchemaMismatchError,
     UnsupportedError,
@@ -341,7 +342,7 @@ def test_insert_moves_the_dataset_on(uri: str) -> None:
     assert (dataset.version, dataset.count_rows()) == (2, 5)
 
 
-def test_a_lock_that_is_not_released_is_a_warning_of_a_commit_that_stands(tmp_path: Path) -> None:
+def test_a_lock_that_is_not_released_leaves_the_commit_as_it_is(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     esker.write_dataset(people(2), uri)
 
@@ -350,7 +351,7 @@ def test_a_lock_that_is_not_released_is_a_warning_of_a_commit_that_stands(tmp_pa
         yield
         raise ConnectionError("the lease is gone")
 
-    with pytest.warns(UserWarning, match="lock of version 2 could not be released: the lease is gone"):
+    with pytest.raises(CommitStateUnknownError, match=r"version 2 .* lock could not be released \(the lease is gone"):
         esker.write_dataset(people(1, start=2), uri, mode="append", commit_lock=lock)
     assert esker.dataset(uri).version == 2
     assert esker.dataset(uri).count_rows() == 3

@@ -479,8 +479,13 @@ def test_a_lock_that_fails_after_the_put_does_not_undo_it(tmp_path: Path) -> Non
         yield
         raise TimeoutError("lost it")
 
-    assert esker.write_dataset(_rows(50, 1), uri, mode="append", commit_lock=lock).version == 3
+    with pytest.raises(CommitStateUnknownError, match=r"version 3 .* was put.*lost it.*find_transaction") as raised:
+        esker.write_dataset(_rows(50, 1), uri, mode="append", commit_lock=lock)
+    assert isinstance(raised.value.__cause__, TimeoutError)
+    assert esker.dataset(uri).version == 3
     assert esker.dataset(uri).count_rows() == 13
+    with pytest.raises(OSError, match="lost it"):
+        lance.write_dataset(_rows(50, 1), uri, mode="append", commit_lock=lock)
 
 
 @pytest.mark.parametrize("verb", ["append", "update", "delete", "upsert", "add columns"])

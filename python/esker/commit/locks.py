@@ -6,15 +6,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .loop import tell
 from .protocol import CommitLock, NothingPut
 
 
 @contextmanager
-def held(lock: CommitLock | None, version: int) -> Iterator[None]:
+def held(lock: CommitLock | None, version: int, unreleased: dict[int, Exception]) -> Iterator[None]:
     """Holds a lock while the version is put.
 
-    A lock that cannot be released after a put is a warning: what was put stands. One that swallows errors hides none.
+    A lock that cannot be released after a put undoes nothing: the error goes to `unreleased`. One that swallows errors
+    hides none.
 
     Raises:
         NothingPut: It was not granted.
@@ -22,7 +22,7 @@ def held(lock: CommitLock | None, version: int) -> Iterator[None]:
     Example:
         >>> from contextlib import nullcontext
         >>> from esker.commit.locks import held
-        >>> with held(lambda version: nullcontext(), 3):
+        >>> with held(lambda version: nullcontext(), 3, {}):
         ...     pass
     """
     if lock is None:
@@ -41,4 +41,4 @@ def held(lock: CommitLock | None, version: int) -> Iterator[None]:
     try:
         granted.__exit__(None, None, None)
     except Exception as error:
-        tell(f"the lock of version {version} could not be released: {error}; whatever was committed is committed")
+        unreleased[version] = error

@@ -40,6 +40,7 @@ from .protocol import (
     LeavesTraces,
     MayMissHistory,
     NothingPut,
+    PutsUnderLock,
     Verdict,
 )
 
@@ -193,16 +194,8 @@ class _Race:
     def unknown(self, error: BaseException) -> Exception:
         """The error that says that the outcome of the commit is unknown, caused by `error`."""
         version, change = next(iter(self.doubts.items()))
-        uri = getattr(change, "uri", None)
-        place = f" of {uri}" if uri else ""
-        advice = getattr(change, "advice", f"look for the id {change.write_id} among the commits")
-        return CommitStateUnknownError(
-            f"{error}; whether version {version}{place} was committed is not known, and its files are left as they "
-            f"are: {advice} before you run it again",
-            uri=uri,
-            version=version,
-            transaction=change.write_id,
-        )
+        after = "was committed is not known, and its files are left as they are"
+        return _unknown(change, version, f"{error}; whether ", after)
 
     def _reconcile(self, seen: int, latest: int) -> tuple[int | None, CommitProtocol]:
         """Judges the changes after `seen`: the version in which our change has landed, if any, and what to put next."""
@@ -320,11 +313,32 @@ class _Race:
             acknowledge(write_id)
         if ours:
             follow(lambda: change.landed(version), f"version {version}")
+        self._check_released(change, version)
         return version
+
+    def _check_released(self, change: CommitProtocol, version: int) -> None:
+        """Raises where the lock of a version was not released: nobody knows how long it was ours."""
+        error = change.unreleased.get(version) if isinstance(change, PutsUnderLock) else None
+        if error is not None:
+            after = f"was put, but its lock could not be released ({error})"
+            raise _unknown(change, version, "", after) from error
 
 
 _ANSWERS = (CommitConflictError, AlreadyExistsError, CorruptFileError, SchemaMismatchError)
 """Errors about the contents of the log. Other errors of a read mean that the log could not be read."""
+
+
+def _unknown(change: CommitProtocol, version: int, before: str, after: str) -> CommitStateUnknownError:
+    """The error of a version, with what is told before and after its name, and how to find out."""
+    uri = getattr(change, "uri", None)
+    advice = getattr(change, "advice", f"look for the id {change.write_id} among the commits")
+    place = f" of {uri}" if uri else ""
+    return CommitStateUnknownError(
+        f"{before}version {version}{place} {after}: {advice} before you run it again",
+        uri=uri,
+        version=version,
+        transaction=change.write_id,
+    )
 
 
 def follow(work: Callable[[], object], committed: str) -> None:

@@ -106,6 +106,14 @@ class NothingPut(Exception):
 
 
 @runtime_checkable
+class PutsUnderLock(Protocol):
+    """A change that is put under a lock of the caller's."""
+
+    unreleased: dict[int, Exception]
+    """Versions that were put, and the error of the lock that was not released after it."""
+
+
+@runtime_checkable
 class LeavesTraces(Protocol):
     """A change that can be recognised in later versions after its own version was cleaned up."""
 

@@ -116,6 +116,7 @@ class LanceCommit:
         self._may_move_columns = False
         self._known = 0
         self._landed: int | None = None
+        self.unreleased: dict[int, Exception] = {}
         self._staged = False
         self._staged_at = self._staged_at_wall = 0.0
 
@@ -319,7 +320,7 @@ class LanceCommit:
             self._staged = False
             self._stage()
             return False
-        with held(self._lock, version), nothing_put_on_error(self.log.store):
+        with held(self._lock, version, self.unreleased), nothing_put_on_error(self.log.store):
             landed = self.log.put(version, self._scheme, data, locked=self._lock is not None, change=self)
         if not landed:
             self._known = max(self._known, version)

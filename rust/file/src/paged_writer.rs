@@ -35,6 +35,8 @@ pub(crate) struct PagedWriter {
     pages: PageCounts,
     /// Global buffers behind all pages, and the keys that name them.
     trailing: Vec<TrailingBuffer>,
+    /// Whether values wait in the memory of the last batch, and whether they are most of it.
+    in_last_batch: Option<bool>,
 }
 
 /// A global buffer behind all pages, where the read that opens the file finds it.
@@ -204,11 +206,16 @@ impl PagedWriter {
             encoding: VecDeque::new(),
             pages: PageCounts::default(),
             trailing: Vec::new(),
+            in_last_batch: None,
         })
     }
 
     pub(crate) async fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let mut full = Vec::new();
+        // Of the last batch of all nothing is copied: what waits then becomes the last pages.
+        if let Some(is_most) = self.in_last_batch.take() {
+            self.own_waiting(is_most);
+        }
         let before = self.waiting_bytes();
         for ((sink, field), column) in self.sinks.iter_mut().zip(&self.schema.fields).zip(batch.columns()) {
             let column = self.blobs.store(&mut self.out, field, column).await?;
@@ -218,7 +225,11 @@ impl PagedWriter {
         self.flush_largest(&mut full);
         self.encode_pages(full).await?;
         let added = self.waiting_bytes().saturating_sub(before);
-        self.own_waiting(added.saturating_mul(2) >= batch.get_array_memory_size() as u64);
+        let is_most = added.saturating_mul(2) >= batch.get_array_memory_size() as u64;
+        match self.options.memory_is_lent {
+            true => self.in_last_batch = Some(is_most),
+            false => self.own_waiting(is_most),
+        }
         Ok(())
     }
 
