@@ -170,6 +170,30 @@ def test_a_second_run_with_a_size_of_files_finds_nothing_to_do(tmp_path: Path) -
     assert dataset.count_rows() == 14_000
 
 
+@pytest.mark.parametrize("by_config", [False, True])
+def test_files_of_few_rows_are_joined_however_small_files_may_be(by_config: bool, tmp_path: Path) -> None:
+    for module in (esker, lance):
+        dataset: Any = module.write_dataset(_ids(0, 100), str(tmp_path / module.__name__), max_rows_per_file=10)
+        options: dict[str, Any] = {} if by_config else {"max_bytes_per_file": 200}
+        if by_config:
+            dataset.update_config({"lance.compaction.max_bytes_per_file": "200"})
+        metrics = dataset.optimize.compact_files(**options)
+        assert (metrics.fragments_removed, metrics.fragments_added) == (10, 1)
+        assert _values(dataset) == list(range(100))
+        assert dataset.optimize.compact_files(**options).fragments_removed == 0
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_second_run_finds_nothing_to_do_with_any_size_of_files(seed: int) -> None:
+    chance = random.Random(seed)
+    sizes = [chance.choice([3, 40, 700, 1023, 1024, 3000]) for _ in range(12)]
+    options: dict[str, Any] = {"max_bytes_per_file": chance.choice([100, 1000, 5000, 20_000])}
+    dataset = _written(f"memory://compact-small-files-{seed}", sizes, durable=False)
+    dataset.optimize.compact_files(**options)
+    assert dataset.optimize.compact_files(**options) == CompactionMetrics()
+    assert sorted(_values(dataset)) == list(range(sum(sizes)))
+
+
 @pytest.mark.parametrize("rows", [1, 3])
 def test_small_appends_rewrite_each_row_a_logarithmic_number_of_times(rows: int) -> None:
     """A compaction after each append: how often each row was rewritten in the end."""

@@ -10,7 +10,7 @@ run -> cut where an index covers one and not the other -> joined by size -> grou
 Candidates are those of pylance: fragments with fewer rows than the target, or with too many deleted rows. Two rules are
 our own, and keep a table from being rewritten over and over:
 
-- A fragment that has few rows, but fills a file of `max_bytes_per_file`, is done.
+- A fragment that has few rows, but fills a file of `max_bytes_per_file`, is done, unless a file has more rows at least.
 - Fragments are joined only if that makes each of them grow by half, so that a row is rewritten a logarithmic number of
   times however small the appends are. Fragments that are rewritten for their deleted rows join any others.
 """

@@ -32,9 +32,12 @@ def data_bytes(fragment: native.Fragment) -> int | None:
 
 
 def is_full(rows: int, nbytes: int | None, settings: CompactionSettings) -> bool:
-    """Whether rows fill a file of `max_bytes_per_file`, and cannot be made into several of that size."""
+    """Whether rows fill a file of `max_bytes_per_file`, and cannot be made into several of that size.
+
+    Fewer rows than a file has at least fill none: the files of few rows are joined however many bytes they have.
+    """
     most = _most_bytes(settings)
-    if nbytes is None or nbytes < FULL * most:
+    if nbytes is None or nbytes < FULL * most or rows < _least_rows(settings):
         return False
     return not is_too_large(rows, nbytes, settings)
 
