@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import lance
 import lance.arrow
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -171,3 +173,33 @@ def test_dictionaries_that_differ_between_batches_are_written(uri: str) -> None:
     written = esker.write_dataset(iter(batches), uri, schema=batches[0].schema).to_table()
     expected = ["a", "b", "c", None, "a", "d", "d", "d"]
     assert written["c"].to_pylist() == lance.dataset(uri).to_table()["c"].to_pylist() == expected
+
+
+@pytest.mark.parametrize("module", [esker, lance])
+def test_the_order_of_categories_does_not_matter_to_what_is_added(module: Any, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"id": [1, 2, 3], "c": pd.Categorical(["a", "b", "a"], ordered=True)})
+    table = module.write_dataset(frame, str(tmp_path / "t"))
+    assert not table.schema.field("c").type.ordered
+    table = module.write_dataset(frame, table.uri, mode="append")
+    table.insert(frame)
+    newer = frame.assign(id=[3, 4, 5])
+    table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(newer)
+    fragments = module.fragment.write_fragments(frame, table.uri, mode="append")
+    table = module.LanceDataset.commit(table.uri, module.LanceOperation.Append(fragments), read_version=table.version)
+    assert sorted(table.to_table(filter="c = 'b'")["id"].to_pylist()) == [2, 2, 2, 2, 4]
+
+
+@pytest.mark.parametrize("nest", ["struct", "list", "large_list", "map"])
+def test_the_order_of_nested_categories_does_not_matter_to_what_is_added(nest: str, uri: str) -> None:
+    ordered = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, 1], pa.int8()), pa.array(["a", "b"]), ordered=True)
+    ends = pa.array([0, 2, 4], pa.int32())
+    nested = {
+        "struct": lambda: pa.StructArray.from_arrays([ordered], ["c"]),
+        "list": lambda: pa.ListArray.from_arrays(ends, ordered),
+        "large_list": lambda: pa.LargeListArray.from_arrays(ends.cast(pa.int64()), ordered),
+        "map": lambda: pa.MapArray.from_arrays(ends, pa.array([1, 2, 1, 2]), ordered),
+    }
+    rows = pa.table({"c": nested[nest]()})
+    esker.write_dataset(rows, uri)
+    found = esker.write_dataset(rows, uri, mode="append").to_table()
+    assert found["c"].to_pylist() == rows["c"].to_pylist() * 2

@@ -1,7 +1,7 @@
 """Converts Arrow types that files cannot hold to the plain types that they can.
 
 String, binary and list views become strings, binaries and lists with offsets. The items of a fixed-size list become
-nullable unless they are structs, since files do not store whether they are.
+nullable unless they are structs, and dictionaries have no order, since files store neither.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def plain_type(type_: pa.DataType) -> pa.DataType:
     if pa.types.is_map(type_):
         return pa.map_(_plain_field(type_.key_field), _plain_field(type_.item_field), type_.keys_sorted)
     if pa.types.is_dictionary(type_):
-        return pa.dictionary(type_.index_type, plain_type(type_.value_type), type_.ordered)
+        return pa.dictionary(type_.index_type, plain_type(type_.value_type))
     return type_
 
 
@@ -81,7 +81,7 @@ def plain_array(array: pa.Array) -> pa.Array:
         return _with_child(array, plain, entries)
     if pa.types.is_dictionary(found):
         words = plain_array(array.dictionary)
-        return pa.DictionaryArray.from_arrays(array.indices, words, ordered=found.ordered)
+        return pa.DictionaryArray.from_arrays(array.indices, words)
     return array.cast(plain)
 
 
