@@ -322,3 +322,24 @@ def test_arithmetic_with_a_number_is_of_the_columns_type_and_does_not_wrap(tmp_p
     assert (theirs.schema.field("b").type, theirs["b"].to_pylist()) == (pa.int32(), [-(2**31)])
     assert dataset.to_table(columns={"b": "a - 1"}).schema.field("b").type == pa.int32()
     assert dataset.to_table(columns={"b": "a + cast(1 as bigint)"})["b"].to_pylist() == [2**31]
+
+
+@pytest.mark.parametrize(
+    "add",
+    [
+        lambda dataset: dataset.merge(pa.table({"a": [1]}), "a"),
+        lambda dataset: dataset.merge(pa.table({"b": [1]}), "a", "b"),
+        lambda dataset: dataset.get_fragments()[0].merge(pa.table({"a": [1]}), "a"),
+        lambda dataset: dataset.add_columns(pa.table({"a": [1]}).select([])),
+        lambda dataset: dataset.add_columns(lambda batch: batch.select([])),
+    ],
+    ids=["merge", "merge by another name", "merge into a fragment", "stream", "function"],
+)
+def test_no_columns_are_not_added(add: Change, uri: str) -> None:
+    dataset = _table(uri)
+    with pytest.raises(InvalidArgumentError, match="expected columns to add"):
+        add(dataset)
+    # pylance loses a thread where values are joined, and says elsewhere that a file has no fields.
+    with pytest.raises((RuntimeError, OSError)):
+        add(lance.dataset(uri))
+    assert esker.dataset(uri).version == dataset.version

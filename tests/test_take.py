@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import lance
+import lance.file
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import esker
+import esker.file
 from esker.exceptions import InvalidArgumentError, OutOfRangeError
 from tests.samples import TYPES, column, people, same
 
@@ -122,3 +125,32 @@ def test_one_row_costs_a_few_small_reads(uri: str) -> None:
     stats = dataset.io_stats()
     assert stats.read_iops <= 4
     assert stats.read_bytes < 100_000
+
+
+NAMED: dict[str, Callable[[Any, Any], object]] = {
+    "take": lambda dataset, columns: dataset.take([0], columns=columns),
+    "take_rows": lambda dataset, columns: getattr(dataset, "take_rows", dataset._take_rows)([0], columns=columns),
+    "to_table": lambda dataset, columns: dataset.to_table(columns=columns),
+    "scanner": lambda dataset, columns: dataset.scanner(columns=columns),
+    "head": lambda dataset, columns: dataset.head(1, columns=columns),
+    "sample": lambda dataset, columns: dataset.sample(1, columns=columns),
+    "fragment": lambda dataset, columns: dataset.get_fragment(0).take([0], columns=columns),
+    "session": lambda dataset, columns: dataset.get_fragment(0).open_session(columns),
+    "file": lambda dataset, columns: _file_reader(dataset)(_data_file(dataset), columns=columns),
+}
+
+
+def _file_reader(dataset: Any) -> Any:
+    return esker.file.LanceFileReader if isinstance(dataset, esker.LanceDataset) else lance.file.LanceFileReader
+
+
+def _data_file(dataset: Any) -> str:
+    return f"{dataset.uri}/data/{dataset.get_fragment(0).data_files()[0].path}"
+
+
+@pytest.mark.parametrize("columns", ["id", "i", 3], ids=repr)
+@pytest.mark.parametrize("verb", NAMED)
+def test_one_name_is_not_a_list_of_columns(verb: str, columns: Any, pair: Pair) -> None:
+    for dataset in pair:
+        with pytest.raises(TypeError):
+            NAMED[verb](dataset, columns)

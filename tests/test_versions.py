@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import pickle
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import lance
@@ -66,6 +66,13 @@ def test_asof_opens_the_last_version_before_a_time(three: str) -> None:
     assert esker.dataset(three, asof=(times[1] + timedelta(microseconds=1)).astimezone()).version == 2
     with pytest.raises(NotFoundError, match="earlier"):
         esker.dataset(three, asof=datetime(2000, 1, 1))
+
+
+def test_a_date_is_no_time_of_a_version(three: str) -> None:
+    for module in (esker, lance):
+        for asof in (date(2050, 1, 1), 3):
+            with pytest.raises(TypeError, match=type(asof).__name__):
+                module.dataset(three, asof=asof)
 
 
 def test_v1_tables_stay_v1_and_are_read_by_pylance(uri: str) -> None:

@@ -77,6 +77,8 @@ class LanceFileReader:
                 raise InvalidArgumentError("expected the path of a file to read, found None")
             _place = locate(path, storage_options)
         self._reader = FileReader(*_place)
+        if isinstance(columns, str):
+            raise TypeError("columns must be a list, found str; put one name in a list")
         self._columns = None if columns is None else list(columns)
         self._read(0, 0, 1, 1)
 

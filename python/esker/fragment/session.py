@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..lance.scan.options import Columns, ScanOptions
+from ..lance.scan.projection import require_names
 from ..lance.scan.scan import Scan
 from ..lance.system_columns import ROW_ADDRESS
 from ..lance.version import TableVersion
@@ -24,6 +25,8 @@ class FragmentSession:
         columns: Columns | None,
         with_row_address: bool | None,
     ) -> None:
+        if columns is not None:
+            require_names(columns)
         self._table = table
         self._fragment_id = fragment_id
         self._take = take

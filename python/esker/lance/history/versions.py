@@ -66,6 +66,7 @@ def version_asof(table: TableVersion, asof: datetime | str) -> int:
         asof: A time, or its text in ISO 8601; local if it has no time zone.
 
     Raises:
+        TypeError: It is neither a time nor a text.
         InvalidArgumentError: The text is not a time in ISO 8601.
         NotFoundError: All versions were committed later.
 
@@ -76,6 +77,8 @@ def version_asof(table: TableVersion, asof: datetime | str) -> int:
         moment = datetime.fromisoformat(asof) if isinstance(asof, str) else asof
     except ValueError as error:
         raise InvalidArgumentError(f"expected asof as a time in ISO 8601, found {asof!r}") from error
+    if not isinstance(moment, datetime):
+        raise TypeError(f"expected asof as a datetime or a text, found {type(asof).__name__}; add the time of the day")
     if moment.tzinfo is not None:
         moment = moment.astimezone().replace(tzinfo=None)
     earlier = [version["version"] for version in versions(table) if version["timestamp"] < moment]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -37,11 +38,13 @@ class Projection:
         """The projection for the argument `columns` of a scan.
 
         Raises:
+            TypeError: The columns are a text, or nothing that has names.
             InvalidArgumentError: A name is given twice that is not `_rowid` or another of the system's, a column does
                 not exist, or an expression does not parse.
         """
         if columns is None:
             return cls(None)
+        require_names(columns)
         if not isinstance(columns, dict) and "*" in columns and "*" not in schema.names:
             columns = [name for it in columns for name in (schema.names if it == "*" else [it])]
         wanted = dict(columns) if isinstance(columns, dict) else {name: name for name in columns}
@@ -114,6 +117,22 @@ class Projection:
         return [
             f"{name} = {self.expressions[name]}" if name in self.expressions else name for name, _ in self.output or ()
         ]
+
+
+def require_names(columns: object) -> None:
+    """Checks that columns are a list or a dict: a text would be one column for each of its letters.
+
+    Raises:
+        TypeError: They are not.
+
+    Example:
+        >>> from esker.lance.scan.projection import require_names
+        >>> require_names(["id"])
+    """
+    if isinstance(columns, str | bytes) or not isinstance(columns, Iterable):
+        raise TypeError(
+            f"columns must be a list or dict[name, expression], found {type(columns).__name__}; put one name in a list"
+        )
 
 
 def _parse(sql: str, schema: pa.Schema) -> Expression:
