@@ -19,21 +19,8 @@ from ..lance.scan.options import (
 )
 from ..lance.scan.predicate import Filter
 from ..progress import Progress, as_progress
+from .hints import ScanHints, optional_integer
 from .lance_scanner import LanceScanner, ScannedDataset
-
-
-def _hint(name: str, least: int | None = None) -> Callable[..., Any]:
-    """A setter for an option without effect here: it tunes pylance's scans, or belongs to a search, refused anyway."""
-
-    def accept(self: ScannerBuilder, *values: Any) -> ScannerBuilder:
-        if least is not None:
-            for value in values:
-                _optional(name, value, least)
-        return self
-
-    accept.__name__ = name
-    accept.__doc__ = "Accepted because pylance has it; of no effect here."
-    return accept
 
 
 def _refused(name: str) -> Callable[..., Any]:
@@ -71,7 +58,7 @@ def _default_batch_size() -> int | None:
     return int(text)
 
 
-class ScannerBuilder:
+class ScannerBuilder(ScanHints):
     """Collects the options of a scan one by one. `LanceDataset.scanner` takes them all at once.
 
     Example:
@@ -79,7 +66,7 @@ class ScannerBuilder:
     """
 
     def __init__(self, ds: ScannedDataset) -> None:
-        self.ds = ds
+        super().__init__(ds)
         self._options = ScanOptions(batch_size=_default_batch_size())
 
     def apply_defaults(self, default_opts: dict[str, Any]) -> ScannerBuilder:
@@ -114,19 +101,19 @@ class ScannerBuilder:
 
     def limit(self, n: int | None = None) -> ScannerBuilder:
         """The maximum number of rows to return."""
-        return self._with(limit=_optional("limit", n, 0))
+        return self._with(limit=optional_integer("limit", n, 0))
 
     def offset(self, n: int | None = None) -> ScannerBuilder:
         """The number of rows to skip at the start."""
-        return self._with(offset=_optional("offset", n, 0))
+        return self._with(offset=optional_integer("offset", n, 0))
 
     def batch_size(self, batch_size: int) -> ScannerBuilder:
         """The maximum number of rows per batch."""
-        return self._with(batch_size=_optional("batch_size", batch_size, 1))
+        return self._with(batch_size=optional_integer("batch_size", batch_size, 1))
 
     def batch_size_bytes(self, batch_size_bytes: int) -> ScannerBuilder:
         """The approximate maximum number of bytes per batch."""
-        return self._with(batch_size_bytes=_optional("batch_size_bytes", batch_size_bytes, 1))
+        return self._with(batch_size_bytes=optional_integer("batch_size_bytes", batch_size_bytes, 1))
 
     def strict_batch_size(self, strict_batch_size: bool = False) -> ScannerBuilder:
         """Whether all batches but the last hold exactly `batch_size` rows."""
@@ -198,15 +185,6 @@ class ScannerBuilder:
         """A callback for the statistics of the scan, called when it has been read to its end."""
         return self._with(scan_stats_callback=callback)
 
-    batch_readahead = _hint("batch_readahead", 1)
-    disable_scoring_autoprojection = _hint("disable_scoring_autoprojection")
-    fast_search = _hint("fast_search")
-    fragment_readahead = _hint("fragment_readahead", 0)
-    io_buffer_size = _hint("io_buffer_size", 0)
-    late_materialization = _hint("late_materialization")
-    prefilter = _hint("prefilter")
-    use_scalar_index = _hint("use_scalar_index")
-
     full_text_search = _refused("full_text_query")
     minhash_search = _refused("minhash_search")
     nearest = _refused("nearest")
@@ -228,7 +206,3 @@ class ScannerBuilder:
     def _with(self, **changes: Any) -> ScannerBuilder:
         self._options = replace(self._options, **changes)
         return self
-
-
-def _optional(name: str, value: Any, least: int) -> int | None:
-    return None if value is None else integer(name, value, least=least)

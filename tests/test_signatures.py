@@ -1,0 +1,63 @@
+"""Arguments have the names and the places that pylance gives them, and what it has a default for needs none."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from lance.dataset import ScannerBuilder as TheirScannerBuilder
+
+import esker
+from esker.scanner import ScannerBuilder
+
+CLASSES: dict[str, tuple[type, type]] = {
+    "ScannerBuilder": (TheirScannerBuilder, ScannerBuilder),
+}
+REFUSED = {
+    "full_text_search",
+    "minhash_search",
+    "nearest",
+    "row_addr_prefilter",
+    "substrait_aggregate",
+    "with_index_segments",
+}
+"""Methods that raise `UnsupportedError` whatever they get."""
+BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _pairs() -> dict[str, tuple[Callable[..., Any], Callable[..., Any]]]:
+    """The methods that both have, by name."""
+    return {
+        f"{name}.{method}": (getattr(theirs, method), getattr(ours, method))
+        for name, (theirs, ours) in CLASSES.items()
+        for method in sorted(vars(theirs))
+        if not method.startswith("_") and callable(getattr(theirs, method)) and hasattr(ours, method)
+        if method not in REFUSED
+    }
+
+
+PAIRS = _pairs()
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_arguments_have_the_names_and_places_of_pylance(name: str) -> None:
+    theirs, ours = (inspect.signature(function).parameters for function in PAIRS[name])
+    by_place, given = ([it for it in side.values() if it.kind in BY_PLACE] for side in (theirs, ours))
+    assert [it.name for it in given][: len(by_place)] == [it.name for it in by_place]
+    for there, here in zip(by_place, given, strict=False):
+        assert (here.default is here.empty) == (there.default is there.empty), there.name
+    assert not [it.name for it in given[len(by_place) :] if it.default is it.empty]
+
+
+@pytest.mark.parametrize(("module", "make"), [(lance, TheirScannerBuilder), (esker, ScannerBuilder)])
+def test_hints_are_given_by_name_or_by_place(module: Any, make: Any, uri: str) -> None:
+    builder = make(module.write_dataset(pa.table({"id": range(10)}), uri))
+    builder = builder.io_buffer_size(io_buffer_size=1 << 20).late_materialization(late_materialization=True)
+    builder = builder.use_scalar_index(use_scalar_index=False).use_scalar_index().prefilter(prefilter=True)
+    builder = builder.batch_readahead(nbatches=3).batch_readahead().fragment_readahead(nfragments=2)
+    builder = builder.fast_search(flag=False).disable_scoring_autoprojection(disable=True).late_materialization(["id"])
+    assert builder.to_scanner().to_table()["id"].to_pylist() == list(range(10))
