@@ -347,10 +347,25 @@ class LanceDataset(
         """The rows as batches. A batch is decoded when it is read. Arguments are those of `scanner`."""
         return self.scanner(*args, **options).to_batches()
 
-    def to_pandas(self, *args: Any, **options: Any) -> pd.DataFrame:
-        """The rows as a pandas data frame. Arguments are those of `scanner` and of its `to_pandas`."""
+    def to_pandas(
+        self,
+        columns: Columns | None = None,
+        filter: Filter | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        nearest: Any = None,
+        batch_size: int | None = None,
+        batch_readahead: int | None = None,
+        fragment_readahead: int | None = None,
+        scan_in_order: bool | None = None,
+        **options: Any,
+    ) -> pd.DataFrame:
+        """The rows as a pandas data frame. Arguments are those of `scanner`, but for their places, and of its
+        `to_pandas`."""
         options, shown = parted(options)
-        return self.scanner(*args, **options).to_pandas(**shown)
+        by_place = (columns, filter, limit, offset, nearest, batch_size)
+        options |= {"batch_readahead": batch_readahead, "fragment_readahead": fragment_readahead}
+        return self.scanner(*by_place, scan_in_order=scan_in_order, **options).to_pandas(**shown)
 
     def head(self, num_rows: int, **options: Any) -> pa.Table:
         """The first `num_rows` rows. `options` are those of `scanner`."""

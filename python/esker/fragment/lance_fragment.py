@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,13 +16,14 @@ from ..exceptions import NotFoundError, SchemaMismatchError, UnsupportedError
 from ..lance.data_file import DataFile
 from ..lance.fragment_metadata import FragmentMetadata
 from ..lance.fragment_of_file import fragment_of_file
-from ..lance.scan.options import blobs_as
+from ..lance.scan.options import ColumnOrdering, Columns, blobs_as
+from ..lance.scan.predicate import Filter
 from ..lance.scan.take import take_rows
 from ..lance.validation import validate_fragment
 from ..missing import missing_property
 from ..progress import Watcher
 from ..scanner import LanceScanner, ScannerBuilder
-from ..scanner.blob_frame import parted
+from ..scanner.blob_frame import BlobMode, parted
 from ..scanner.lance_scanner import ScannedDataset, pinned
 from .changes import FragmentChangesApi
 from .session import FragmentSession
@@ -224,18 +225,74 @@ class LanceFragment(FragmentChangesApi):
         named = ("with_row_id", "with_row_address", "blob_handling")
         return self.scanner(**{name: options[name] for name in named if name in options}).projected_schema
 
-    def to_table(self, **options: Any) -> pa.Table:
-        """The rows as a table. `options` are those of `LanceDataset.scanner`."""
-        return self.scanner(**options).to_table()
+    def to_table(
+        self,
+        columns: Columns | None = None,
+        filter: Filter | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        blob_handling: str | None = None,
+        order_by: Sequence[ColumnOrdering | str] | None = None,
+        use_scalar_index: bool | None = None,
+        io_buffer_size: int | None = None,
+        late_materialization: bool | list[str] | None = None,
+        include_deleted_rows: bool | None = None,
+        batch_size_bytes: int | None = None,
+        strict_batch_size: bool | None = None,
+        **options: Any,
+    ) -> pa.Table:
+        """The rows as a table. The arguments are those of `LanceDataset.scanner`."""
+        return self.scanner(
+            columns=columns,
+            filter=filter,
+            limit=limit,
+            offset=offset,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            blob_handling=blob_handling,
+            order_by=order_by,
+            use_scalar_index=use_scalar_index,
+            io_buffer_size=io_buffer_size,
+            late_materialization=late_materialization,
+            include_deleted_rows=include_deleted_rows,
+            batch_size_bytes=batch_size_bytes,
+            strict_batch_size=strict_batch_size,
+            **options,
+        ).to_table()
 
     def to_batches(self, **options: Any) -> Iterator[pa.RecordBatch]:
         """The rows as batches. `options` are those of `LanceDataset.scanner`."""
         return self.scanner(**options).to_batches()
 
-    def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """The rows as a pandas data frame. `options` are those of `LanceDataset.scanner` and of its `to_pandas`."""
+    def to_pandas(
+        self,
+        columns: Columns | None = None,
+        filter: Filter | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        batch_size: int | None = None,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        blob_mode: BlobMode = "lazy",
+        order_by: Sequence[ColumnOrdering | str] | None = None,
+        **options: Any,
+    ) -> pd.DataFrame:
+        """The rows as a pandas data frame. The arguments are those of `LanceDataset.scanner` and of its `to_pandas`."""
         options, shown = parted(options)
-        return self.scanner(**options).to_pandas(**shown)
+        scanner = self.scanner(
+            columns=columns,
+            filter=filter,
+            limit=limit,
+            offset=offset,
+            batch_size=batch_size,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            order_by=order_by,
+            **options,
+        )
+        return scanner.to_pandas(blob_mode=blob_mode, **shown)
 
     def head(self, num_rows: int, **options: Any) -> pa.Table:
         """The first `num_rows` rows."""
