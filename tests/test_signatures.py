@@ -7,14 +7,25 @@ from collections.abc import Callable
 from typing import Any
 
 import lance
+import lance.fragment
+import lance.udf
 import pyarrow as pa
 import pytest
 from lance.dataset import ScannerBuilder as TheirScannerBuilder
 
 import esker
+import esker.fragment
+import esker.udf
+from esker.exceptions import InvalidArgumentError, UnsupportedError
 from esker.scanner import ScannerBuilder
 
 CLASSES: dict[str, tuple[type, type]] = {
+    "LanceDataset": (lance.LanceDataset, esker.LanceDataset),
+    "MergeInsertBuilder": (lance.MergeInsertBuilder, esker.MergeInsertBuilder),
+    "BlobFile": (lance.BlobFile, esker.BlobFile),
+    "DeletionFile": (lance.fragment.DeletionFile, esker.fragment.DeletionFile),
+    "RowIdMeta": (lance.fragment.RowIdMeta, esker.fragment.RowIdMeta),
+    "RowDatasetVersionMeta": (lance.fragment.RowDatasetVersionMeta, esker.fragment.RowDatasetVersionMeta),
     "LanceFragment": (lance.LanceFragment, esker.LanceFragment),
     "ScannerBuilder": (TheirScannerBuilder, ScannerBuilder),
 }
@@ -41,7 +52,13 @@ def _pairs() -> dict[str, tuple[Callable[..., Any], Callable[..., Any]]]:
     }
 
 
-PAIRS = _pairs()
+PAIRS = _pairs() | {
+    "dataset": (lance.dataset, esker.dataset),
+    "write_dataset": (lance.write_dataset, esker.write_dataset),
+    "BatchUDF": (lance.udf.BatchUDF, esker.udf.BatchUDF),
+    "LanceDataset": (lance.LanceDataset.__init__, esker.LanceDataset.__init__),
+    "MergeInsertBuilder": (lance.MergeInsertBuilder, esker.MergeInsertBuilder),
+}
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -80,3 +97,42 @@ def test_rows_are_asked_for_by_place(module: Any, uri: str) -> None:
     assert dataset.to_pandas(*asked, None, 2, 16, 4, True).to_dict("list") == expected
     assert dataset.to_table(*asked, None, 2, 1 << 20, 16, 4, True).to_pydict() == expected
     assert fragment.to_table(*asked, include_deleted_rows=False, strict_batch_size=True).to_pydict() == expected
+
+
+@pytest.mark.parametrize("call", [lambda it: it.dataset(), lambda it: it.write_dataset({"a": [1]})])
+def test_a_table_without_a_uri_is_an_invalid_argument(call: Callable[[Any], object]) -> None:
+    for module in (lance, esker):
+        with pytest.raises(ValueError, match="uri"):
+            call(module)
+    with pytest.raises(InvalidArgumentError, match="expected the uri of a table"):
+        call(esker)
+
+
+def test_what_stands_in_the_place_of_a_namespace_is_refused(uri: str) -> None:
+    esker.write_dataset({"a": [1]}, uri)
+    before = (None,) * 11
+    assert esker.dataset(uri, *before, None, None, {}).count_rows() == 1
+    for given in (({"a": "b"},), (None, ["t"])):
+        with pytest.raises(UnsupportedError, match="not supported yet"):
+            esker.dataset(uri, *before, *given)
+
+
+def test_an_index_is_not_given_its_details_by_place() -> None:
+    by_place: tuple[Any, ...] = ("u", "i", [0], 1, {0}, 0, None, None)
+    assert lance.Index(*by_place, None, ("type", b"")).index_details == ("type", b"")
+    index: Any = esker.Index
+    with pytest.raises(TypeError):
+        index(*by_place, ("type", b""))
+    assert index(*by_place, index_details=("type", b"")).index_details == ("type", b"")
+
+
+@pytest.mark.parametrize("module", [lance, esker])
+def test_the_function_of_new_columns_is_given_by_name(module: Any, uri: str) -> None:
+    dataset = module.write_dataset(pa.table({"a": [1, 2]}), uri)
+    schema = pa.schema([("b", pa.int64())])
+    function = module.udf.BatchUDF(
+        func=lambda batch: pa.record_batch([batch["a"]], schema=schema), output_schema=schema
+    )
+    dataset.add_columns(function)
+    assert dataset.to_table()["b"].to_pylist() == [1, 2]
+    assert function.func is not None

@@ -21,7 +21,7 @@ class BatchUDF:
     """A function from a batch to the new columns of its rows, a batch with as many rows.
 
     Args:
-        function: Takes a record batch, returns a record batch (or a pandas data frame).
+        func: Takes a record batch, returns a record batch (or a pandas data frame).
         output_schema: The columns that it returns; by default those of its first result.
         checkpoint_file: A file of results for a rerun after a failure; see `batch_udf`.
 
@@ -31,11 +31,11 @@ class BatchUDF:
 
     def __init__(
         self,
-        function: Callable[[pa.RecordBatch], Any],
+        func: Callable[[pa.RecordBatch], Any],
         output_schema: pa.Schema | None = None,
         checkpoint_file: str | os.PathLike[str] | None = None,
     ) -> None:
-        self.function = function
+        self.func = func
         self.output_schema = output_schema
         self._kept = None if checkpoint_file is None else KeptResults(checkpoint_file)
 
@@ -45,7 +45,7 @@ class BatchUDF:
         Raises:
             InvalidArgumentError: The function did not return a batch of as many rows and of the output schema.
         """
-        result = self.function(batch)
+        result = self.func(batch)
         if not isinstance(result, pa.RecordBatch):
             try:
                 result = pa.RecordBatch.from_pandas(result, schema=self.output_schema, preserve_index=False)

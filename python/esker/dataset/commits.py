@@ -128,8 +128,9 @@ class CommitsApi(DatasetHandle):
         enable_v2_manifest_paths: bool | None = None,
         detached: bool | None = False,
         max_retries: int = 20,
-        *,
+        base_store_params: dict[str, dict[str, str]] | None = None,
         commit_timeout: timedelta | None = DEFAULT_COMMIT_TIMEOUT,
+        *,
         backoff: Backoff | None = None,
         durable: bool = True,
         manifest_store: ExternalManifestStore | str | None = None,
@@ -145,6 +146,7 @@ class CommitsApi(DatasetHandle):
             enable_v2_manifest_paths: See `commit`.
             detached: See `commit`.
             max_retries: See `commit`.
+            base_store_params: Refused unless None.
             commit_timeout: See `commit`.
             backoff: See `commit`.
             durable: See `commit`.
@@ -161,7 +163,7 @@ class CommitsApi(DatasetHandle):
         Example:
             `LanceDataset.commit_batch(uri, transactions)["dataset"].version`
         """
-        refuse_options(**pylance_only)
+        refuse_options(base_store_params=base_store_params, **pylance_only)
         merged = merged_append(transactions)
         committed = cls.commit(
             dest,

@@ -104,6 +104,7 @@ class LanceDataset(
             `esker.commit.ExternalManifestStore`, or the URI of one. All writers must use it.
         base_store_params: Options by the path of a base path; they replace `storage_options` for it.
         read_params: Hints of pylance, of no effect here: what is decoded is validated in any case.
+        namespace_client: Refused unless None, like `table_id` and `namespace_client_managed_versioning`.
         **pylance_only: Refused unless None.
 
     Raises:
@@ -141,10 +142,19 @@ class LanceDataset(
         index_cache_size_bytes: int | None = None,
         read_params: dict[str, Any] | None = None,
         session: Session | None = None,
-        manifest_store: ExternalManifestStore | str | None = None,
+        namespace_client: Any = None,
+        table_id: list[str] | None = None,
+        namespace_client_managed_versioning: bool = False,
         base_store_params: dict[str, dict[str, str]] | None = None,
+        *,
+        manifest_store: ExternalManifestStore | str | None = None,
         **pylance_only: Any,
     ) -> None:
+        refuse_options(
+            namespace_client=namespace_client,
+            table_id=table_id,
+            namespace_client_managed_versioning=namespace_client_managed_versioning,
+        )
         check_read_params(read_params)
         del block_size, index_cache_size, metadata_cache_size
         session = session_for(session, index_cache_size_bytes, metadata_cache_size_bytes)
@@ -484,7 +494,7 @@ class LanceDataset(
 
 
 def dataset(
-    uri: str | os.PathLike[str],
+    uri: str | os.PathLike[str] | None = None,
     version: Reference | None = None,
     asof: datetime | str | None = None,
     block_size: int | None = None,
@@ -496,8 +506,11 @@ def dataset(
     index_cache_size_bytes: int | None = None,
     read_params: dict[str, Any] | None = None,
     session: Session | None = None,
-    manifest_store: ExternalManifestStore | str | None = None,
+    namespace_client: Any = None,
+    table_id: list[str] | None = None,
     base_store_params: dict[str, dict[str, str]] | None = None,
+    *,
+    manifest_store: ExternalManifestStore | str | None = None,
     **pylance_only: Any,
 ) -> LanceDataset:
     """Opens a table.
@@ -519,9 +532,12 @@ def dataset(
         session: The caches that several datasets share, and one account of their requests.
         base_store_params: By the place of a base path, its options in place of `storage_options`.
         read_params: Hints of pylance, of no effect here.
-        **pylance_only: Refused unless None: `namespace_client`, `table_id`.
+        namespace_client: Refused unless None, like `table_id`.
+        table_id: See `namespace_client`.
+        **pylance_only: Refused unless None.
 
     Raises:
+        InvalidArgumentError: There is no `uri`.
         NotFoundError: There is no table, no such version, tag or branch, or none before `asof`.
         CorruptFileError: The manifest is damaged.
         UnsupportedError: The table needs a newer reader.
@@ -533,6 +549,9 @@ def dataset(
         1
     """
     del block_size, index_cache_size
+    refuse_options(namespace_client=namespace_client, table_id=table_id)
+    if uri is None:
+        raise InvalidArgumentError("expected the uri of a table, found None")
     found = LanceDataset(
         uri,
         version,

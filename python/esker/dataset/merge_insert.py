@@ -63,7 +63,7 @@ class MergeInsertBuilder:
     read for rows that match. The source is read once, and spills to disk above the memory limit.
     """
 
-    def __init__(self, dataset: DatasetHandle, on: str | Iterable[str] | None) -> None:
+    def __init__(self, dataset: DatasetHandle, on: str | Iterable[str] | None = None) -> None:
         self._dataset = dataset
         self._spec = MergeSpecification(key_columns(dataset._table, on))
         self._conflict_retries = CONFLICT_RETRIES

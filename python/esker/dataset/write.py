@@ -8,6 +8,7 @@ from typing import Unpack
 import pyarrow as pa
 
 from ..arrow.incoming import ReaderLike
+from ..exceptions import InvalidArgumentError
 from ..lance.handle import DatasetHandle
 from ..lance.write.request import WriteArguments, spelled_out
 from ..lance.write.table import write_given
@@ -17,7 +18,7 @@ from .lance_dataset import LanceDataset
 @spelled_out(WriteArguments)
 def write_dataset(
     data_obj: ReaderLike,
-    uri: str | os.PathLike[str] | DatasetHandle,
+    uri: str | os.PathLike[str] | DatasetHandle | None = None,
     schema: pa.Schema | None = None,
     mode: str = "create",
     **options: Unpack[WriteArguments],
@@ -78,6 +79,7 @@ def write_dataset(
         The table at the new version.
 
     Raises:
+        InvalidArgumentError: There is no `uri`, or a value does not fit.
         AlreadyExistsError: `mode` is "create", and there is a table.
         SchemaMismatchError: The columns of an append are not those of the table.
         CommitConflictError: Another writer committed a conflicting change.
@@ -89,4 +91,6 @@ def write_dataset(
         >>> esker.write_dataset(pa.table({"id": [2]}), dataset, mode="append").version
         2
     """
+    if uri is None:
+        raise InvalidArgumentError("expected the uri of a table, found None")
     return LanceDataset._of(write_given(uri, data_obj, schema, mode, options))

@@ -5,8 +5,8 @@ docs/commit-protocol.md, "Deletion files".
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
+from json import dumps, loads
 from typing import Any
 
 from .._native import table as native
@@ -60,9 +60,9 @@ class DeletionFile:
 
     def json(self) -> str:
         """The fields as JSON."""
-        return json.dumps(self.asdict(), separators=(",", ":"))
+        return dumps(self.asdict(), separators=(",", ":"))
 
     @staticmethod
-    def from_json(data: str) -> DeletionFile:
+    def from_json(json: str) -> DeletionFile:
         """The deletion file of a text that `json` returned."""
-        return DeletionFile(**json.loads(data))
+        return DeletionFile(**loads(json))

@@ -8,9 +8,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from json import dumps, loads
 from typing import Any, ClassVar, Self
 
 import pyarrow as pa
@@ -57,7 +57,7 @@ class StoredLineage:
 
     def json(self) -> str:
         """It as JSON text."""
-        return json.dumps(self.asdict(), separators=(",", ":"))
+        return dumps(self.asdict(), separators=(",", ":"))
 
     @classmethod
     def from_dict(cls, dict: Any) -> Self:
@@ -78,14 +78,14 @@ class StoredLineage:
         return cls("inline", bytes(values))
 
     @classmethod
-    def from_json(cls, json_data: str) -> Self:
+    def from_json(cls, json: str) -> Self:
         """What `json` returned.
 
         Raises:
             InvalidArgumentError: It is something else.
         """
         try:
-            values = json.loads(json_data)
+            values = loads(json)
         except ValueError as error:
             raise InvalidArgumentError(f"Could not load {cls.__name__} due to error: {error}") from error
         return cls.from_dict(values)

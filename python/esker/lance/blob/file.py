@@ -98,19 +98,19 @@ class BlobFile(io.BufferedIOBase):
         """All remaining bytes."""
         return self.read()
 
-    def readinto(self, buffer: Any) -> int:
-        """Fills `buffer` with the next bytes and returns how many there were."""
+    def readinto(self, b: Any) -> int:
+        """Fills `b` with the next bytes and returns how many there were."""
         self._check_open("readinto")
-        view = memoryview(buffer).cast("B")
+        view = memoryview(b).cast("B")
         if view.readonly:
-            raise TypeError(f"readinto() argument must be read-write bytes-like object, not {type(buffer).__name__}")
+            raise TypeError(f"readinto() argument must be read-write bytes-like object, not {type(b).__name__}")
         data = self.read(len(view))
         view[: len(data)] = data
         return len(data)
 
-    def readinto1(self, buffer: Any) -> int:
+    def readinto1(self, b: Any) -> int:
         """Like `readinto`."""
-        return self.readinto(buffer)
+        return self.readinto(b)
 
     def read_range(self, offset: int, length: int) -> bytes:
         """Exactly these bytes; the position of the next `read` does not change.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 
 from ..._native import table as native
@@ -40,6 +40,7 @@ class Index:
     index_version: int
     created_at: datetime | None = None
     base_id: int | None = None
+    _: KW_ONLY  # behind it stand the files, which this release does not have
     index_details: tuple[str, bytes] | None = None
     _native: native.Index | None = field(default=None, repr=False, compare=False)
 
