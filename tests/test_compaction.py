@@ -277,6 +277,15 @@ def test_options_that_pylance_refuses(
         lance.optimize.Compaction.plan(lance.dataset(uri), options)
 
 
+def test_no_rows_at_a_time_are_refused_as_in_pylance(tmp_path: Path) -> None:
+    dataset = _written(str(tmp_path / "t"), [1, 1])
+    for it in (dataset, lance.dataset(dataset.uri)):
+        with pytest.raises(OSError, match="batch_size"):
+            it.optimize.compact_files(batch_size=0)
+    with pytest.raises(InvalidArgumentError, match="expected batch_size > 0, found 0"):
+        Compaction.plan(dataset, {"batch_size": 0})
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -66,6 +66,18 @@ def test_no_rows_in_a_batch_are_refused_as_in_pylance(option: str, uri: str) -> 
             module.dataset(uri).scanner(**{option: 0}).to_table()
 
 
+@pytest.mark.parametrize("columns", ["x", "id", 1, [3], {"id": 1}, ["nope"], ["ID"]], ids=repr)
+def test_columns_to_be_read_late_are_a_switch_or_names_of_the_table(columns: Any, uri: str) -> None:
+    esker.write_dataset(pa.table({"id": range(4), "s": [{"a": 1}] * 4}), uri)
+    for module in (esker, lance):
+        with pytest.raises((ValueError, RuntimeError), match="late_materialization must be|nope|ID"):
+            module.dataset(uri).scanner(late_materialization=columns)
+        for taken in (True, False, [], ["id"], ("s.a",), ["_rowid"]):
+            assert module.dataset(uri).to_table(filter="id > 1", late_materialization=taken).num_rows == 2
+    with pytest.raises(InvalidArgumentError):
+        esker.dataset(uri).scanner(late_materialization=columns)
+
+
 @pytest.mark.parametrize("three", [3, np.int8(3), np.uint64(3), np.array(3)], ids=repr)
 def test_whatever_python_takes_for_an_index_counts_rows(three: Any, dataset: esker.LanceDataset) -> None:
     assert _ids(dataset.to_table(limit=three)) == [0, 1, 2]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from ..exceptions import InvalidArgumentError
 from ..lance.scan.options import integer
+from ..lance.scan.projection import require_column
+from ..lance.system_columns import SYSTEM_COLUMNS
 from .lance_scanner import ScannedDataset
 
 
@@ -30,7 +33,19 @@ class ScanHints:
         return self
 
     def late_materialization(self, late_materialization: bool | list[str]) -> Self:
-        """A hint of pylance, of no effect here."""
+        """A hint of pylance, of no effect here: whether columns are read after the filter, or which of them.
+
+        Raises:
+            InvalidArgumentError: It is neither, or the table does not have a column.
+        """
+        named = late_materialization if isinstance(late_materialization, list | tuple) else []
+        if not isinstance(late_materialization, bool | list | tuple) or not all(isinstance(it, str) for it in named):
+            raise InvalidArgumentError(
+                f"late_materialization must be a bool or a list of strings, found {late_materialization!r}"
+            )
+        for name in named:
+            if name not in SYSTEM_COLUMNS:
+                require_column(name, self.ds._table.described_schema)
         return self
 
     def use_scalar_index(self, use_scalar_index: bool = True) -> Self:

@@ -43,17 +43,16 @@ class CompactionOptions(TypedDict, total=False):
 
 
 class CompactionOptionError(InvalidArgumentError, OSError):
-    """An option that pylance refuses by an `OSError`: a budget of nothing, or a file version that does not fit."""
+    """An option that pylance refuses by an `OSError`: a number of 0, or a file version that does not fit."""
 
 
 _BUDGETS = ("max_source_fragments", "max_source_rows", "max_source_bytes")
-_POSITIVE = ("memory_limit",)
+_POSITIVE = ("batch_size", "memory_limit")
 _INTEGERS = (
     "target_rows_per_fragment",
     "max_rows_per_group",
     "max_bytes_per_file",
     "num_threads",
-    "batch_size",
     "io_buffer_size",
     "binary_copy_read_batch_bytes",
     *_BUDGETS,
@@ -99,7 +98,7 @@ class CompactionSettings:
                 raise CompactionOptionError(f"{name} must be greater than 0, found 0; leave it out for no limit")
         for name in _POSITIVE:
             if getattr(self, name) == 0:
-                raise InvalidArgumentError(f"expected {name} > 0, found 0")
+                raise CompactionOptionError(f"expected {name} > 0, found 0")
         if self.compaction_mode is not None and self.compaction_mode not in MODES:
             listed = ", ".join(f'"{mode}"' for mode in MODES)
             raise InvalidArgumentError(

@@ -65,7 +65,7 @@ class Projection:
                 continue
             wanted[name] = path
             if path not in SYSTEM_COLUMNS:
-                _require_column(path, schema)
+                require_column(path, schema)
             read[path] = None
         names = list(read)
         if repeated:
@@ -153,8 +153,17 @@ def _is_value(name: str, schema: pa.Schema) -> bool:
     return True
 
 
-def _require_column(path: str, schema: pa.Schema) -> None:
-    """Checks that a dotted path is that of a column or of a field within one."""
+def require_column(path: str, schema: pa.Schema) -> None:
+    """Checks that a dotted path is that of a column or of a field within one.
+
+    Raises:
+        InvalidArgumentError: It is not.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.lance.scan.projection import require_column
+        >>> require_column("a.b", pa.schema([("a", pa.struct([("b", pa.int8())]))]))
+    """
     if schema.get_field_index(path) >= 0:
         return
     head, *rest = parts_of(path)
