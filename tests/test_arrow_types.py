@@ -54,6 +54,19 @@ table = pa.table({"b": theirs})
 lance.write_dataset(table, URI)
 assert esker.dataset(URI).to_table().equals(table)
 assert esker.dataset(URI).to_table()["b"].chunk(0).storage.equals(ours.storage)
+for number in (1e39, -1e39, 3.4028235677973366e38, 3.39e38, -3.4e38, 1e-50, 0.1, 3, True):
+    here, there = esker.arrow.bfloat16_array([number]), lance.arrow.bfloat16_array([number])
+    assert here.storage.equals(there.storage), number
+    assert float(repr(esker.arrow.BFloat16(number))) == here[0].as_py().as_float(), number
+for module in (esker.arrow, lance.arrow):
+    for value in ("x", "1.5", b"1", [1]):
+        for made in (module.BFloat16, lambda it: module.bfloat16_array([it])):
+            try:
+                made(value)
+            except TypeError as error:
+                assert "must be real number" in str(error)
+            else:
+                raise AssertionError(value)
 """
 
 

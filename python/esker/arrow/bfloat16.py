@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
 import struct
 from collections.abc import Iterable
 from typing import Any
@@ -33,12 +34,24 @@ def _dtype() -> Any:
     return bfloat16
 
 
+def _float32(value: float) -> bytes:
+    """The nearest float32: an infinite one for what is beyond the largest."""
+    number = math.ldexp(value, 0)  # a float of any number, but of no text
+    try:
+        return struct.pack("<f", number)
+    except OverflowError:
+        return struct.pack("<f", math.copysign(math.inf, number))
+
+
 @functools.total_ordering
 class BFloat16:
     """One bfloat16 value.
 
     Args:
         value: A number, rounded to the nearest bfloat16.
+
+    Raises:
+        TypeError: It is no number.
 
     Example:
         >>> from esker.arrow import BFloat16
@@ -47,7 +60,7 @@ class BFloat16:
     """
 
     def __init__(self, value: float) -> None:
-        (bits,) = struct.unpack("<I", struct.pack("<f", value))
+        (bits,) = struct.unpack("<I", _float32(value))
         if value == value:
             # Ties go to the even one; what rounds beyond the largest becomes infinite, as its bits then say.
             bits += 0x7FFF + (bits >> 16 & 1)
