@@ -127,6 +127,16 @@ def test_one_row_costs_a_few_small_reads(uri: str) -> None:
     assert stats.read_bytes < 100_000
 
 
+@pytest.mark.parametrize(
+    "columns", [["_rowoffset"], ["id", "_rowid", "_rowaddr", "_rowoffset"], {"x": "_rowoffset"}], ids=str
+)
+def test_row_numbers_are_never_null_in_a_take(columns: Any, pair: Pair) -> None:
+    ours, theirs = (dataset.take([3, 900], columns=columns) for dataset in pair)
+    assert ours.equals(theirs)
+    assert ours.schema == theirs.schema
+    assert pair[0].to_table(columns=columns).schema == pair[1].to_table(columns=columns).schema
+
+
 NAMED: dict[str, Callable[[Any, Any], object]] = {
     "take": lambda dataset, columns: dataset.take([0], columns=columns),
     "take_rows": lambda dataset, columns: getattr(dataset, "take_rows", dataset._take_rows)([0], columns=columns),

@@ -17,7 +17,7 @@ from ...arrow.batches import read_all
 from ...arrow.json_columns import as_json_text, has_jsonb
 from ...arrow.paths import parts_of
 from ...exceptions import InvalidArgumentError, OutOfRangeError
-from ..system_columns import SYSTEM_COLUMNS
+from ..system_columns import ROW_OFFSET, SYSTEM_COLUMNS
 from .projection import Projection
 
 
@@ -65,7 +65,7 @@ def take_rows(
         fragment_ids=fragment_ids,
         blobs=blobs,
     )
-    return _projected(read_all(stream), projection)
+    return _projected(_with_row_numbers(read_all(stream)), projection)
 
 
 def take_row_ids(
@@ -101,7 +101,15 @@ def take_row_ids(
     stream = native.take_ids(
         store, manifest, ids, columns=fields or projection.columns, in_structs=fields is not None, blobs=blobs
     )
-    return _projected(read_all(stream), projection)
+    return _projected(_with_row_numbers(read_all(stream)), projection)
+
+
+def _with_row_numbers(table: pa.Table) -> pa.Table:
+    """The table with `_rowoffset` as the number of each row that it is, never null, as pylance takes it."""
+    index = table.schema.get_field_index(ROW_OFFSET)
+    if index < 0:
+        return table
+    return table.cast(table.schema.set(index, table.schema.field(index).with_nullable(False)))
 
 
 def _fields(columns: list[str] | dict[str, str] | None, schema: pa.Schema) -> list[str] | None:
