@@ -48,6 +48,18 @@ def rows_of_many_types() -> pa.Table:
     )
 
 
+TOKENS = ["a b", "A b", "ab", "a,b", "", None, "don't stop", "ünï côde", "x_y z", "1.5 2", "日本 語", "का ख", "Ⓐb", "²"]
+ASKED = ["a", "A", "b a", "", "---", "don't", "t", "ü", "ünï", "x", "1", "日本", "日", "का", "क", "Ⓐb", "²", "aa", "a a"]
+
+
+@pytest.fixture(scope="module")
+def tokens(tmp_path_factory: pytest.TempPathFactory) -> str:
+    uri = str(tmp_path_factory.mktemp("tokens") / "t.lance")
+    columns = {"s": TOKENS, "l": pa.array(TOKENS, pa.large_string()), "q": ["a", "a", "b", "z", *[None] * 10]}
+    esker.write_dataset(pa.table(columns), uri)
+    return uri
+
+
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> str:
     uri = str(tmp_path_factory.mktemp("sql") / "t.lance")
@@ -340,3 +352,29 @@ def test_the_command_prints_the_result(table: str, capsys: pytest.CaptureFixture
     assert json.loads(capsys.readouterr().out) == [{"n": ROWS}]
     assert main(["sql", table, "SELEC"]) == 1
     assert "error: query 'SELEC'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["s", "l", "CAST(NULL AS STRING)", "'a b'", "concat(s, ' b')"])
+def test_words_are_found_as_pylance_finds_them(text: str, tokens: str) -> None:
+    asked = ["NULL", "arrow_cast('a', 'LargeUtf8')", *("'" + it.replace("'", "''") + "'" for it in ASKED)]
+    query = f"SELECT {', '.join(f'contains_tokens({text}, {it}) AS c{n}' for n, it in enumerate(asked))} FROM dataset"
+    ours, theirs = rows(esker.dataset(tokens), query), rows(lance.dataset(tokens), query)
+    assert ours.to_pydict() == theirs.to_pydict()
+    assert ours.schema.types == theirs.schema.types
+
+
+def test_constants_that_are_computed_are_returned(tokens: str) -> None:
+    query = "SELECT lower('A') AS c, 1 AS n, s FROM dataset"
+    assert rows(esker.dataset(tokens), query).to_pydict() == rows(lance.dataset(tokens), query).to_pydict()
+
+
+def test_words_are_filtered_by_and_may_differ_by_row(tokens: str) -> None:
+    dataset = esker.dataset(tokens)
+    query = "SELECT s FROM dataset WHERE contains_tokens(s, 'b a')"
+    assert (
+        rows(dataset, query)["s"].to_pylist() == ["a b", "a,b"]
+    assert rows(lance.dataset(tokens), query)["s"].to_pylist() == ["a b", "a,b"]
+    )
+    found = rows(dataset, "SELECT contains_tokens(s, q) AS c FROM dataset")["c"].to_pylist()
+    assert found == [True, False, False, False, True, None, *[True] * 8]
+    assert rows(dataset, "SELECT contains_tokens(s, q) AS c FROM dataset WHERE s = 'nothing'").num_rows == 0

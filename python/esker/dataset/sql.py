@@ -14,6 +14,7 @@ from ..lance.scan.options import ScanOptions, blobs_as, integer
 from ..scanner.lance_scanner import ScannedDataset
 from .sql_functions import json_functions
 from .sql_source import SqlSource
+from .sql_tokens import token_function
 
 if TYPE_CHECKING:
     from datafusion import DataFrame
@@ -64,7 +65,7 @@ class SqlQuery:
         frame, source = _planned(self._query)
         schema = frame.schema()
         empty = pa.RecordBatch.from_arrays([pa.nulls(0, column.type) for column in schema], schema=schema)
-        batches = (as_json_text(batch) for batch in _run(frame, source))
+        batches = (as_json_text(_planned_batch(batch, schema)) for batch in _run(frame, source))
         return pa.RecordBatchReader.from_batches(as_json_text(empty).schema, batches)
 
 
@@ -152,7 +153,7 @@ def _planned(query: _Query) -> tuple[DataFrame, SqlSource]:
     if query.options.batch_size is not None:
         config = config.with_batch_size(query.options.batch_size)
     context = SessionContext(config)
-    for function in json_functions():
+    for function in (*json_functions(), token_function()):
         context.register_udf(function)
     options = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
     try:
@@ -197,6 +198,11 @@ def _run(frame: DataFrame, source: SqlSource) -> Iterator[pa.RecordBatch]:
         if source.failure is not None:
             raise source.failure from None
         raise InvalidArgumentError(f"the query failed: {_told(error)}") from error
+
+
+def _planned_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch under the schema of the plan: the engine says of constants that it computed that they are not null."""
+    return batch if batch.schema == schema else pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
 
 def _streamed(frame: DataFrame) -> Iterable[pa.RecordBatch]:
