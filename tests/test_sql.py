@@ -49,7 +49,7 @@ def rows_of_many_types() -> pa.Table:
 
 
 TOKENS = ["a b", "A b", "ab", "a,b", "", None, "don't stop", "ünï côde", "x_y z", "1.5 2", "日本 語", "का ख", "Ⓐb", "²"]
-ASKED = ["a", "A", "b a", "", "---", "don't", "t", "ü", "ünï", "x", "1", "日本", "日", "का", "क", "Ⓐb", "²", "aa", "a a"]
+ASKED = ["a", "A", "b a", "", "---", "don't", "t", "ü", "ünï", "x", "1", "日本", "日", "का", "क", "Ⓐb", "²", "aa"]
 
 
 @pytest.fixture(scope="module")
@@ -371,10 +371,8 @@ def test_constants_that_are_computed_are_returned(tokens: str) -> None:
 def test_words_are_filtered_by_and_may_differ_by_row(tokens: str) -> None:
     dataset = esker.dataset(tokens)
     query = "SELECT s FROM dataset WHERE contains_tokens(s, 'b a')"
-    assert (
-        rows(dataset, query)["s"].to_pylist() == ["a b", "a,b"]
-    assert rows(lance.dataset(tokens), query)["s"].to_pylist() == ["a b", "a,b"]
-    )
+    for module in (esker, lance):
+        assert rows(module.dataset(tokens), query)["s"].to_pylist() == ["a b", "a,b"]
     found = rows(dataset, "SELECT contains_tokens(s, q) AS c FROM dataset")["c"].to_pylist()
     assert found == [True, False, False, False, True, None, *[True] * 8]
     assert rows(dataset, "SELECT contains_tokens(s, q) AS c FROM dataset WHERE s = 'nothing'").num_rows == 0
