@@ -267,6 +267,10 @@ def test_kinds_are_unique() -> None:
     assert len(set(kinds)) == len(kinds)
 
 
+def _nulls(uri: str) -> Any:
+    return lance.write_dataset(pa.table({"n": [1, None]}), f"{uri}-nulls", mode="overwrite")
+
+
 Raises: dict[str, tuple[Callable[[str], object], type[Exception]]] = {
     "missing": (lambda uri: lance.dataset(uri + "-none"), ValueError),
     "exists": (lambda uri: lance.write_dataset(people(1), uri), OSError),
@@ -274,6 +278,18 @@ Raises: dict[str, tuple[Callable[[str], object], type[Exception]]] = {
     "column": (lambda uri: lance.dataset(uri).to_table(columns=["nope"]), ValueError),
     "schema": (lambda uri: lance.write_dataset(pa.table({"x": [1]}), uri, mode="append"), OSError),
     "version": (lambda uri: lance.dataset(uri).checkout_version(77), OSError),
+    "nulls": (lambda uri: _nulls(uri).alter_columns({"path": "n", "nullable": False}), OSError),
+    "key": (lambda uri: lance.dataset(uri).merge(pa.table({"x": [1], "y": [1]}), "id", "nope"), OSError),
+    "no versions": (lambda uri: lance.dataset(uri).cleanup_old_versions(versions=[]), OSError),
+    "no transactions": (lambda uri: lance.LanceDataset.commit_batch(uri, []), OSError),
+    "base": (lambda uri: lance.write_dataset(people(1), uri, mode="append", target_bases=["nope"]), OSError),
+    "row": (lambda uri: lance.dataset(uri).take([9999]), OSError),
+    "half a row": (lambda uri: lance.dataset(uri).take([1.5]), TypeError),
+    "null row": (lambda uri: lance.dataset(uri).take([None]), TypeError),
+    "no rows": (lambda uri: lance.dataset(uri).take(None), TypeError),
+    "option": (lambda uri: lance.dataset(uri).to_table(bogus=1), TypeError),
+    "option of a fragment": (lambda uri: lance.dataset(uri).get_fragments()[0].to_table(bogus=1), TypeError),
+    "option of a scan": (lambda uri: lance.dataset(uri).scanner(bogus=1), TypeError),
 }
 
 
@@ -286,6 +302,7 @@ def test_handlers_written_for_pylance_still_catch(case: str, table: str, monkeyp
     with pytest.raises(EskerError) as caught:
         run(table)
     assert isinstance(caught.value, builtin)
+    assert isinstance(pickle.loads(pickle.dumps(caught.value)), type(caught.value))
 
 
 RUST = Path(__file__).parents[1] / "rust"

@@ -4,7 +4,9 @@
 EskerError
 ├── InvalidArgumentError   ValueError                      fix the call
 │   ├── SchemaMismatchError    OSError                     give the data the table's schema
-│   ├── OutOfRangeError        IndexError                  ask for rows that exist
+│   ├── InvalidChangeError     OSError                     change what is to be changed, or the data
+│   ├── InvalidTypeError       TypeError                   fix the call: it has another type, or no such argument
+│   ├── OutOfRangeError        IndexError, OSError         ask for rows that exist
 │   ├── TaggedVersionsError    OSError                     remove the tags, or keep these versions
 │   ├── OutsideBasesError      OSError                     say that the blobs may stay where they are, or copy them
 │   └── InvalidRefError        OSError                     choose another name for the tag or branch
@@ -39,7 +41,9 @@ __all__ = [
     "EskerError",
     "IOFailedError",
     "InvalidArgumentError",
+    "InvalidChangeError",
     "InvalidRefError",
+    "InvalidTypeError",
     "NotCommittedError",
     "NotFoundError",
     "OldTableError",
@@ -130,7 +134,19 @@ class SchemaMismatchError(InvalidArgumentError, OSError):
     kind: ClassVar[str] = "schema_mismatch"
 
 
-class OutOfRangeError(InvalidArgumentError, IndexError):
+class InvalidChangeError(InvalidArgumentError, OSError):
+    """The table, or the data, do not allow a change; nothing was changed. Facts: `column`."""
+
+    kind: ClassVar[str] = "invalid_change"
+
+
+class InvalidTypeError(InvalidArgumentError, TypeError):
+    """An argument has another type than it must have, or there is no such argument."""
+
+    kind: ClassVar[str] = "invalid_type"
+
+
+class OutOfRangeError(InvalidArgumentError, IndexError, OSError):
     """A row number beyond the end of the table. Facts: `found` (the number), `expected` (how many rows there are)."""
 
     kind: ClassVar[str] = "out_of_range"

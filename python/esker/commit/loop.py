@@ -29,7 +29,6 @@ from ..exceptions import (
     CommitStateUnknownError,
     CorruptFileError,
     InvalidArgumentError,
-    SchemaMismatchError,
     UnsupportedError,
 )
 from .orphans import Outcome, StagedFiles, acknowledge
@@ -161,7 +160,7 @@ class _Race:
                     return self._landed(latest)
                 found, replacement = self._reconcile(seen, latest)
             except OSError as error:
-                # After a put with unknown outcome a failed read is retried; a conflict is an answer and final.
+                # After a put with unknown outcome a failed read is retried; an answer is final.
                 if not self.doubts or isinstance(error, _ANSWERS):
                     raise
                 self._failed(error)
@@ -324,8 +323,8 @@ class _Race:
             raise _unknown(change, version, "", after) from error
 
 
-_ANSWERS = (CommitConflictError, AlreadyExistsError, CorruptFileError, SchemaMismatchError)
-"""Errors about the contents of the log. Other errors of a read mean that the log could not be read."""
+_ANSWERS = (CommitConflictError, AlreadyExistsError, CorruptFileError, InvalidArgumentError)
+"""Errors about the contents of the log, and about the change. Others mean that the log could not be read."""
 
 
 def _unknown(change: CommitProtocol, version: int, before: str, after: str) -> CommitStateUnknownError:

@@ -100,7 +100,8 @@ class ColumnsApi(DatasetHandle):
             schema: Column types, if the data do not have any.
 
         Raises:
-            InvalidArgumentError: The table has a column already, or the other data have no such key, or nothing else.
+            InvalidArgumentError: The table has a column already.
+            InvalidChangeError: The other data have no such key, or nothing else.
             NotFoundError: The table has no such key.
             SchemaMismatchError: The keys cannot be compared, such as text and numbers.
 

@@ -157,6 +157,7 @@ class CommitsApi(DatasetHandle):
             The table at the new version, and the transaction that made it.
 
         Raises:
+            InvalidChangeError: There are no transactions.
             UnsupportedError: A transaction is not an append.
             CommitConflictError: Another writer's change conflicts with them.
 

@@ -311,7 +311,8 @@ class LanceDataset(
                 are refused.
 
         Raises:
-            InvalidArgumentError: A column does not exist, the filter does not parse, or an option is unknown.
+            InvalidArgumentError: A column does not exist, or the filter does not parse.
+            InvalidTypeError: An option is unknown.
             UnsupportedError: This release does not have an option.
 
         Example:
@@ -403,6 +404,7 @@ class LanceDataset(
 
         Raises:
             OutOfRangeError: A number is negative, or beyond the last row.
+            InvalidTypeError: A number is null, or no integer.
 
         Example:
             >>> import esker, pyarrow as pa

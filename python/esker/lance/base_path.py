@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .._native.table import Manifest
-from ..exceptions import InvalidArgumentError
+from ..exceptions import InvalidArgumentError, InvalidChangeError
 from ..store.base_stores import BasePathParts
 from ..store.stores import absolute
 
@@ -72,7 +72,8 @@ def target_ids(
         root: The table's URI.
 
     Raises:
-        InvalidArgumentError: Both arguments are given, or the table has no such base path.
+        InvalidArgumentError: Both arguments are given.
+        InvalidChangeError: The table has no such base path.
     """
     if target_all_bases:
         if target_bases:
@@ -85,7 +86,7 @@ def target_ids(
             ids = [None]
         if not ids:
             known = ", ".join(repr(base.name or base.path) for base in bases) or "none"
-            raise InvalidArgumentError(
+            raise InvalidChangeError(
                 f"base path {wanted!r} not found in available bases, expected target_bases that the table has "
                 f"({known}); add it by add_bases"
             )

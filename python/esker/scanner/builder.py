@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..exceptions import InvalidArgumentError, UnsupportedError
+from ..exceptions import InvalidArgumentError, InvalidTypeError, UnsupportedError
 from ..lance.scan.options import (
     ColumnOrdering,
     Columns,
@@ -79,12 +79,12 @@ class ScannerBuilder(ScanHints):
         """Sets one option by name. None leaves it as it is.
 
         Raises:
-            InvalidArgumentError: There is no such option.
+            InvalidTypeError: There is no such option.
             UnsupportedError: This release does not have the option.
         """
         setter = getattr(self, _SETTERS.get(name, name), None)
         if setter is None or name.startswith("_") or name in _NO_OPTIONS:
-            raise InvalidArgumentError(f"unknown scan option {name!r}")
+            raise InvalidTypeError(f"unknown scan option {name!r}")
         if value is not None:
             setter(value)
         return self

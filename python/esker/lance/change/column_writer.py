@@ -20,7 +20,7 @@ from ...arrow.batch_source import BatchSource
 from ...arrow.blob_arrays import holds_blobs
 from ...arrow.struct_offsets import rebased
 from ...commit.orphans import StagedFiles
-from ...exceptions import InvalidArgumentError
+from ...exceptions import InvalidChangeError
 from ..system_columns import ROW_ADDRESS
 from ..version import TableVersion
 from ..write.checking import check_input_schema
@@ -65,11 +65,12 @@ class ColumnWriter:
         """The table's schema with the new columns, and its fragments (or those given) with their files.
 
         Raises:
-            InvalidArgumentError: The table has one of the columns already, or there are none.
+            InvalidArgumentError: The table has one of the columns already.
+            InvalidChangeError: There are no columns.
         """
         new = source.schema(table)
         if not new.names:
-            raise InvalidArgumentError("expected columns to add, beside the key where values are joined, found none")
+            raise InvalidChangeError("expected columns to add, beside the key where values are joined, found none")
         check_input_schema(new)
         schema = table.manifest.schema
         fields = Schema.from_arrow(new, first_id=table.manifest.max_field_id + 1)

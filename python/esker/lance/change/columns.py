@@ -14,7 +14,7 @@ from ...arrow.incoming import ReaderLike, coerce_reader
 from ...arrow.json_columns import stored_schema
 from ...arrow.paths import names_along, path_of, quoted
 from ...arrow.plain_types import plain_type
-from ...exceptions import InvalidArgumentError
+from ...exceptions import InvalidArgumentError, InvalidChangeError
 from ...schema import LanceSchema
 from ...udf import BatchUDF
 from ..fragment_metadata import FragmentMetadata
@@ -184,7 +184,7 @@ def _forbids_nulls(table: TableVersion, alteration: AlterColumn) -> bool:
         return False
     path = ".".join(quoted(part) for part in names_along(alteration["path"], table.schema.names))
     if Scan(table, ScanOptions(filter=f"{path} IS NULL")).count_rows():
-        raise InvalidArgumentError(
+        raise InvalidChangeError(
             f"expected no nulls in column {alteration['path']!r} to make it not nullable, found some; fill them first",
             column=alteration["path"],
         )

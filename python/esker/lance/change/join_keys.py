@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
+from ...exceptions import InvalidChangeError, SchemaMismatchError, UnsupportedError
 from ..system_columns import ROW_ADDRESS, ROW_ID
 
 SYSTEM_KEYS = (ROW_ID, ROW_ADDRESS)
@@ -51,10 +51,10 @@ class JoinKeys:
             right_on: The key's column in the data.
 
         Raises:
-            InvalidArgumentError: The data have no such column.
+            InvalidChangeError: The data have no such column.
         """
         if right_on not in other.column_names:
-            raise InvalidArgumentError(
+            raise InvalidChangeError(
                 f"expected the key {right_on!r} among the columns of the data ({', '.join(other.column_names)})",
                 column=right_on,
             )

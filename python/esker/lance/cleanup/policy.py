@@ -20,7 +20,7 @@ their transaction again after a third of that."""
 
 
 class CleanupOptionError(InvalidArgumentError, OSError):
-    """A number that is not positive: pylance refuses it by an `OSError`."""
+    """A number that is not positive, or no versions: pylance refuses them by an `OSError`."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class CleanupPolicy:
             if value is not None and value <= 0:
                 raise CleanupOptionError(f"expected a positive number: {name} must be greater than 0, got {value}")
         if self.versions is not None and not self.versions:
-            raise InvalidArgumentError("expected at least one version in versions, found none")
+            raise CleanupOptionError("expected at least one version in versions, found none")
         if self.older_than is None and self.retain_versions is None and self.versions is None:
             object.__setattr__(self, "older_than", DEFAULT_OLDER_THAN)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..._native import table as native
-from ...exceptions import InvalidArgumentError, UnsupportedError
+from ...exceptions import InvalidArgumentError, InvalidChangeError, UnsupportedError
 from ..commit import APPLICATION_ID, APPLICATION_VERSION
 from ..fragment_metadata import FragmentMetadata
 from .operations import LanceOperation, operation_from_native
@@ -81,14 +81,14 @@ def merged_append(transactions: Sequence[Transaction]) -> Transaction:
     """Merges several appends into one, in their order.
 
     Raises:
-        InvalidArgumentError: The sequence is empty.
+        InvalidChangeError: The sequence is empty.
         UnsupportedError: One of the transactions is not an append.
 
     Example:
         `merged_append([first, second]).operation.fragments`
     """
     if not transactions:
-        raise InvalidArgumentError("expected transactions to commit, found none")
+        raise InvalidChangeError("expected transactions to commit, found none")
     fragments: list[FragmentMetadata] = []
     properties: dict[str, str] = {}
     for transaction in transactions:

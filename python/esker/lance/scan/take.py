@@ -16,7 +16,7 @@ from ..._native.table import Manifest
 from ...arrow.batches import read_all
 from ...arrow.json_columns import as_json_text, has_jsonb
 from ...arrow.paths import parts_of
-from ...exceptions import InvalidArgumentError, OutOfRangeError
+from ...exceptions import InvalidTypeError, OutOfRangeError
 from ..system_columns import ROW_OFFSET, SYSTEM_COLUMNS
 from .projection import Projection
 
@@ -49,6 +49,7 @@ def take_rows(
 
     Raises:
         OutOfRangeError: A number is negative, or not below `rows`.
+        InvalidTypeError: A number is null, or not an integer.
 
     Example:
         `take_rows(store, manifest, schema, [2, 0, 2], ["id"], fragment_ids=None, rows=3)`
@@ -90,7 +91,8 @@ def take_row_ids(
         blobs: What blob columns are returned as.
 
     Raises:
-        InvalidArgumentError: An id is negative, null or not an integer.
+        OutOfRangeError: An id is negative.
+        InvalidTypeError: An id is null, or not an integer.
 
     Example:
         `take_row_ids(store, manifest, schema, [7, 3], ["id"])`
@@ -146,7 +148,7 @@ def row_numbers(indices: Any, rows: int) -> pa.Array:
         indices = indices.combine_chunks()
     numbers = indices if isinstance(indices, pa.Array) else _to_array(indices)
     if numbers.null_count or not pa.types.is_integer(numbers.type):
-        raise InvalidArgumentError(f"expected row numbers as integers without nulls, found {numbers.type}")
+        raise InvalidTypeError(f"expected row numbers as integers without nulls, found {numbers.type}")
     if len(numbers):
         bounds = pc.min_max(numbers)
         _check_range(bounds["min"].as_py(), bounds["max"].as_py(), rows)
@@ -175,4 +177,4 @@ def _to_array(indices: Any) -> pa.Array:
         numbers = pa.array(list(indices))
         return numbers if len(numbers) else numbers.cast(pa.int64())
     except (pa.ArrowInvalid, OverflowError, TypeError) as error:
-        raise InvalidArgumentError(f"expected row numbers as integers: {error}") from error
+        raise InvalidTypeError(f"expected row numbers as integers: {error}") from error
