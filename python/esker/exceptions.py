@@ -30,6 +30,8 @@ that `except` clauses written for pylance keep working. Facts (path, column, ver
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 __all__ = [
@@ -138,6 +140,28 @@ class InvalidChangeError(InvalidArgumentError, OSError):
     """The table, or the data, do not allow a change; nothing was changed. Facts: `column`."""
 
     kind: ClassVar[str] = "invalid_change"
+
+
+@contextmanager
+def of_changes() -> Iterator[None]:
+    """Makes invalid arguments those of a change, which pylance raises as an OSError: an `InvalidChangeError`.
+
+    Example:
+        >>> from esker.exceptions import InvalidArgumentError, of_changes
+        >>> try:
+        ...     with of_changes():
+        ...         raise InvalidArgumentError("no column 'x'", column="x")
+        ... except OSError as error:
+        ...     print(error, error.column)
+        no column 'x' x
+    """
+    try:
+        yield
+    except InvalidArgumentError as error:
+        if type(error) is not InvalidArgumentError:
+            raise
+        refused = InvalidChangeError(error.message, **error.facts)
+        raise refused.with_traceback(error.__traceback__) from error.__cause__
 
 
 class InvalidTypeError(InvalidArgumentError, TypeError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from ..arrow.incoming import ReaderLike, coerce_reader
+from ..exceptions import of_changes
 from ..lance.change.column_values import JoinedValues
 from ..lance.change.columns import AlterColumn, NewColumns, add_columns, add_transformed, alter_columns, drop_columns
 from ..lance.handle import DatasetHandle
@@ -31,6 +32,7 @@ class ColumnsApi(DatasetHandle):
         """
         self._move_to(drop_columns(self._table, columns))
 
+    @of_changes()
     def alter_columns(self, *alterations: AlterColumn) -> None:
         """Changes names, nullability and types of columns.
 
@@ -40,7 +42,7 @@ class ColumnsApi(DatasetHandle):
             *alterations: Dicts with a column's dotted `path`, and any of `name`, `nullable` and `data_type`.
 
         Raises:
-            InvalidArgumentError: The table does not have a column, a name is taken, or a column that is to be
+            InvalidChangeError: The table does not have a column, a name is taken, or a column that is to be
                 non-nullable holds nulls.
             SchemaMismatchError: The new type cannot hold a value.
             UnsupportedError: A field within a list or map, or a struct of a table of 0.1 or 2.0, gets a new type.
@@ -54,6 +56,7 @@ class ColumnsApi(DatasetHandle):
         """
         self._move_to(alter_columns(self._table, alterations))
 
+    @of_changes()
     def add_columns(
         self,
         transforms: NewColumns,
@@ -72,7 +75,7 @@ class ColumnsApi(DatasetHandle):
             batch_size: The maximum number of rows per batch that the function gets.
 
         Raises:
-            InvalidArgumentError: The table has a column already, an expression does not parse, or there are fewer or
+            InvalidChangeError: The table has a column already, an expression does not parse, or there are fewer or
                 more values than rows.
             CommitConflictError: Another writer added rows meanwhile, and the values cannot be read a second time.
 
@@ -85,6 +88,7 @@ class ColumnsApi(DatasetHandle):
         """
         self._move_to(add_transformed(self._table, transforms, read_columns, reader_schema, batch_size))
 
+    @of_changes()
     def merge(
         self, data_obj: ReaderLike, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
     ) -> None:
@@ -100,7 +104,7 @@ class ColumnsApi(DatasetHandle):
             schema: Column types, if the data do not have any.
 
         Raises:
-            InvalidArgumentError: The table has a column already.
+            InvalidChangeError: The table has a column already.
             InvalidChangeError: The other data have no such key, or nothing else.
             NotFoundError: The table has no such key.
             SchemaMismatchError: The keys cannot be compared, such as text and numbers.

@@ -19,7 +19,7 @@ from ..arrow.incoming import ReaderLike
 from ..arrow.json_columns import shown_schema
 from ..commit.external import ExternalManifestStore
 from ..commit.protocol import CommitLock
-from ..exceptions import InvalidArgumentError
+from ..exceptions import InvalidArgumentError, of_changes
 from ..fragment import LanceFragment
 from ..lance.history.versions import version_asof
 from ..lance.io_stats import IOMeter, IOStats
@@ -436,6 +436,7 @@ class LanceDataset(
         numbers = random.sample(range(total), num_rows)
         return self.take(numbers if randomize_order else sorted(numbers), columns)
 
+    @of_changes()
     def count_rows(self, filter: Filter | None = None, **options: Any) -> int:
         """The number of rows for which `filter` is true. Without a filter it is taken from the manifest, if that has
         it."""

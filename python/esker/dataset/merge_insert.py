@@ -12,7 +12,7 @@ import pyarrow as pa
 from ..arrow.incoming import ReaderLike
 from ..commit.limits import CONFLICT_RETRIES, RETRY_TIMEOUT, retry_limits
 from ..commit.orphans import StagedFiles
-from ..exceptions import InvalidArgumentError
+from ..exceptions import InvalidArgumentError, of_changes
 from ..lance.base_path import base_paths_of, target_ids
 from ..lance.change.run import CommitTerms
 from ..lance.handle import DatasetHandle
@@ -89,7 +89,7 @@ class MergeInsertBuilder:
         return self
 
     def when_matched_fail(self) -> MergeInsertBuilder:
-        """The merge fails with `InvalidArgumentError` if any rows match."""
+        """The merge fails with `InvalidChangeError` if any rows match."""
         self._spec.clauses.when_matched, self._spec.clauses.condition = "fail", None
         return self
 
@@ -181,6 +181,7 @@ class MergeInsertBuilder:
 
     mark_sstables_as_compacted = missing_method("MergeInsertBuilder", "mark_sstables_as_compacted", LOG_OF_ROWS)
 
+    @of_changes()
     def execute(
         self,
         data_obj: ReaderLike,
@@ -210,7 +211,7 @@ class MergeInsertBuilder:
             `num_inserted_rows`, `num_updated_rows` and `num_deleted_rows`.
 
         Raises:
-            InvalidArgumentError: There is no clause; several rows of the source match one row of the table that is
+            InvalidChangeError: There is no clause; several rows of the source match one row of the table that is
                 updated or deleted; a row matches and `when_matched_fail` was called; or a condition does not parse.
             SchemaMismatchError: A column of the source is not in the table, or has another type.
             CommitConflictError: Other writers won every race, or committed a conflicting change.
@@ -224,6 +225,7 @@ class MergeInsertBuilder:
         self._dataset._move_to(committed)
         return result
 
+    @of_changes()
     def execute_uncommitted(
         self, data_obj: ReaderLike, *, schema: pa.Schema | None = None
     ) -> tuple[Transaction, ExecuteResult]:

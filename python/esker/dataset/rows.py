@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TypedDict
 
 from ..commit.limits import CONFLICT_RETRIES, RETRY_TIMEOUT, retry_limits
+from ..exceptions import of_changes
 from ..lance.change.rows import delete_rows, update_rows
 from ..lance.change.run import CommitTerms
 from ..lance.handle import DatasetHandle
@@ -29,6 +30,7 @@ class UpdateResult(TypedDict):
 class RowsApi(DatasetHandle):
     """The methods of `LanceDataset` that change rows."""
 
+    @of_changes()
     def delete(
         self,
         predicate: Filter,
@@ -57,7 +59,7 @@ class RowsApi(DatasetHandle):
             `num_deleted_rows`.
 
         Raises:
-            InvalidArgumentError: The predicate does not parse, or is not a condition.
+            InvalidChangeError: The predicate does not parse, or is not a condition.
             CommitConflictError: Other writers won every race, or committed a conflicting change.
 
         Example:

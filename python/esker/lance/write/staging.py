@@ -19,7 +19,7 @@ from ...arrow.blob_arrays import holds_blobs
 from ...arrow.incoming import coerce_reader
 from ...arrow.struct_offsets import rebased
 from ...commit.orphans import StagedFiles
-from ...exceptions import AlreadyExistsError, InvalidArgumentError
+from ...exceptions import AlreadyExistsError, InvalidArgumentError, of_changes
 from ...progress import Progress, Tally
 from ..base_path import DatasetBasePath, numbered, target_ids
 from ..cleanup.automatic import config_of
@@ -81,6 +81,7 @@ def blob_folder(location: str) -> str:
     return location.removesuffix(".lance") + "/"
 
 
+@of_changes()
 def stage(request: WriteRequest) -> StagedFragments:
     """Writes data files for a table and returns their fragments; nothing is visible yet.
 
