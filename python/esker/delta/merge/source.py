@@ -105,13 +105,15 @@ class KeptSource:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """A type without views, extensions and run-ends, and times without nanoseconds, which no table has.
+    """A type without views, extensions and run-ends, and times as tables have them: of UTC, without nanoseconds.
 
     Example:
         >>> import pyarrow as pa
         >>> from esker.delta.merge.source import plain_type
         >>> plain_type(pa.list_(pa.string_view()))
         ListType(list<item: string>)
+        >>> plain_type(pa.timestamp("ns", "Asia/Tokyo"))
+        TimestampType(timestamp[us, tz=UTC])
     """
     types = pa.types
     if isinstance(kind, pa.BaseExtensionType):
@@ -122,9 +124,9 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
         return pa.binary()
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         return plain_type(kind.value_type)
-    if types.is_timestamp(kind) and kind.unit == "ns":
-        # A key must be what a row has that was written with it.
-        return pa.timestamp("us", kind.tz)
+    if types.is_timestamp(kind):
+        # A key, a day and a text of it must be those of a row that was written with it.
+        return pa.timestamp("us" if kind.unit == "ns" else kind.unit, None if kind.tz is None else "UTC")
     if types.is_struct(kind):
         fields = [kind.field(i) for i in range(kind.num_fields)]
         return pa.struct([pa.field(field.name, plain_type(field.type)) for field in fields])
