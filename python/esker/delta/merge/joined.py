@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ..._native.expr import Expression, Predicate
 from ...exceptions import InvalidArgumentError
-from ..read.session_zone import in_zone
+from ..read.session_zone import clock_in_zone, in_zone
 from ..read.sql_names import columns_in_backticks, in_own_words
 from .sql_parts import names_column
 
@@ -135,6 +135,7 @@ class JoinedColumns:
         session_timezone: str | None = None,
     ) -> None:
         self.target_alias, self.source_alias = target_alias, source_alias
+        self._session_timezone = session_timezone
         if target_alias is not None and source_alias is not None and target_alias.lower() == source_alias.lower():
             raise InvalidArgumentError(
                 f"expected different aliases of the source and of the table, found {source_alias!r} for both"
@@ -172,7 +173,7 @@ class JoinedColumns:
         Raises:
             InvalidArgumentError: It does not parse, names no column, or one that both sides have.
         """
-        prepared = columns_in_backticks(sql)
+        prepared = clock_in_zone(columns_in_backticks(sql), self._whole.names, self._session_timezone)
         with in_own_words(sql, prepared), self._in_own_names():
             whole = Expression.parse_sql(prepared, self._whole, True)
             paths = _paths(prepared, self._whole)

@@ -8,6 +8,7 @@ The values are the same: a zone only says how a time is shown.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
@@ -17,6 +18,15 @@ import pyarrow.compute as pc
 from ...exceptions import InvalidArgumentError
 
 _OFFSET = re.compile(r"^(?:UTC|GMT|UT)?(?:(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{2}))?)?$", re.IGNORECASE)
+_NOW = "now()"
+_MOMENTS = {"now", "getdate", "current_timestamp"}
+_CALLED = {"now", "getdate", "today", "curdate"}
+"""Those that are functions with parentheses only."""
+_CLOCK = re.compile(
+    r"'(?:[^']|'')*'|`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\""
+    r"|(?<![\w.])(?P<word>now|getdate|current_timestamp|today|curdate|current_date)\b(?!\s*\.)(?P<call>\s*\(\s*\))?",
+    re.IGNORECASE,
+)
 _WITH_ZONE = re.compile(r"\d\s*(?:Z|[+-]\d{2}(?::?\d{2})?)$", re.IGNORECASE)
 
 
@@ -76,21 +86,77 @@ def in_zone(schema: pa.Schema, session_timezone: str | None) -> pa.Schema:
         TimestampType(timestamp[us, tz=Europe/Berlin])
     """
     name = zone_name(session_timezone)
-    return schema if name == "UTC" else pa.schema([field.with_type(_shown(field.type, name)) for field in schema])
+    return schema if name == "UTC" else pa.schema([field.with_type(shown(field.type, name)) for field in schema])
 
 
-def _shown(kind: pa.DataType, zone: str) -> pa.DataType:
+def shown(kind: pa.DataType, zone: str) -> pa.DataType:
+    """A type with its times in a zone, at any depth.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.delta.read.session_zone import shown
+        >>> shown(pa.list_(pa.timestamp("us", "UTC")), "Asia/Tokyo")
+        ListType(list<item: timestamp[us, tz=Asia/Tokyo]>)
+    """
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         return pa.timestamp(kind.unit, zone)
     if pa.types.is_struct(kind):
         fields = [kind.field(i) for i in range(kind.num_fields)]
-        return pa.struct([field.with_type(_shown(field.type, zone)) for field in fields])
+        return pa.struct([field.with_type(shown(field.type, zone)) for field in fields])
     if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_shown(kind.value_type, zone)))
+        return pa.list_(kind.value_field.with_type(shown(kind.value_type, zone)))
     if pa.types.is_map(kind):
         key, value = kind.key_field, kind.item_field
-        return pa.map_(key.with_type(_shown(key.type, zone)), value.with_type(_shown(value.type, zone)))
+        return pa.map_(key.with_type(shown(key.type, zone)), value.with_type(shown(value.type, zone)))
     return kind
+
+
+def clock_in_zone(sql: str, columns: Collection[str], session_timezone: str | None) -> str:
+    """The same SQL with `now()` and today's day by the session's clock: by themselves they are of UTC.
+
+    Args:
+        sql: Names are in backticks, texts in single quotes.
+        columns: The names of columns, which may be called `current_date`.
+        session_timezone: The zone; UTC if not given.
+
+    Example:
+        >>> from esker.delta.read.session_zone import clock_in_zone
+        >>> clock_in_zone("t > now()", ["t"], None)
+        't > now()'
+    """
+    name = zone_name(session_timezone)
+    if name == "UTC":
+        return sql
+    now = _NOW
+    for zone in ("UTC", name):
+        now = f"arrow_cast({now}, 'Timestamp(Nanosecond, Some(\"{zone}\"))')"
+
+    def replaced(found: re.Match[str]) -> str:
+        word, call = found["word"], found["call"]
+        if word is None or (call is None and (word.lower() in _CALLED or word in columns)):
+            return found.group()
+        return now if word.lower() in _MOMENTS else f"cast({now} as date)"
+
+    return _CLOCK.sub(replaced, sql)
+
+
+def instants(values: pa.Array, session_timezone: str | None) -> pa.Array:
+    """Times without a zone as those of the session's; where clocks leap, as in `instant`.
+
+    Raises:
+        pyarrow.ArrowInvalid: A time beyond what a zone can be told of.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.delta.read.session_zone import instants
+        >>> instants(pa.array([0], pa.timestamp("us")), "+02:00").cast("int64").to_pylist()
+        [-7200000000]
+    """
+    unit, name = values.type.unit, zone_name(session_timezone)
+    first = pc.assume_timezone(values, name, ambiguous="earliest", nonexistent="earliest")
+    offset = pc.subtract_checked(pc.local_timestamp(first).cast(pa.int64()), first.cast(pa.int64()))
+    # A time that clocks leap over is counted from before the leap.
+    return pc.subtract_checked(values.cast(pa.int64()), offset).cast(pa.timestamp(unit, "UTC"))
 
 
 def instant(value: pa.Scalar, kind: pa.DataType, session_timezone: str | None) -> pa.Scalar:

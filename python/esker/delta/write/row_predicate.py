@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from ..._native.expr import Expression, Predicate
 from ...exceptions import InvalidArgumentError
 from ..definition.constraints import failed_check
-from ..read.session_zone import in_zone
+from ..read.session_zone import clock_in_zone, in_zone
 
 
 class RowPredicate:
@@ -35,6 +35,7 @@ class RowPredicate:
         self, sql: str, schema: pa.Schema, session_timezone: str | None = None, *, numbers_as_text: bool = False
     ) -> None:
         schema = in_zone(schema, session_timezone)
+        sql = clock_in_zone(sql, schema.names, session_timezone)
         predicate = Predicate.parse_sql(sql, schema, numbers_as_text)
         self.predicates = [predicate]
         self.columns = predicate.columns
