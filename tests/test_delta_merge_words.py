@@ -124,7 +124,7 @@ def test_values_within_columns_that_cannot_be_cast_are_errors_or_nulls(tmp_path:
         table.merge(source, "t.id = s.id", "s", "t").when_matched_update_all().execute()
     merger = table.merge(source, "t.id = s.id", "s", "t", error_on_type_mismatch=False)
     merger.when_matched_update_all().execute()
-    assert table.to_pyarrow_table().sort_by("id")["v"].to_pylist() == [None, {"a": 7}]
+    assert table.to_pyarrow_table().sort_by("id")["v"].to_pylist() == [{"a": None}, {"a": 7}]
 
 
 @pytest.mark.parametrize(

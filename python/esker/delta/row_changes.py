@@ -103,9 +103,10 @@ class RowChanges:
             `DeltaTable("s3://lake/stock").update({"n": "n + 1"}, predicate="id = 3")["num_updated_rows"]`
         """
         commit = commit_request("update", args, commit_properties, post_commithook_properties, _ORDER)
-        assignments = sql_assignments(updates, new_values)
+        target = self._write_target()
+        assignments = sql_assignments(updates, new_values, target.session_timezone)
         request = UpdateRequest(assignments, predicate, writer_properties, error_on_type_mismatch, budget(memory_limit))
-        return update_rows(self._write_target(), request, commit)
+        return update_rows(target, request, commit)
 
     def merge(
         self,

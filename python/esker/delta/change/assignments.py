@@ -7,31 +7,34 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 
 from ..._native.expr import Expression
-from ...exceptions import EskerError, InvalidArgumentError
+from ...exceptions import InvalidArgumentError
 from ..definition.constraints import Constraints
 from ..definition.table_state import TableState
 from ..read.conform import plain
-from ..read.session_zone import in_zone
+from ..read.session_zone import clock_in_zone, in_zone, zone_name
 from ..read.sql_names import columns_in_backticks, in_own_words
-from ..write.conformed_values import fitted
-from .struct_fields import cast_within, check_fields
+from .assigned_values import AssignedColumn
+from .struct_fields import check_fields
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def sql_assignments(updates: Mapping[str, str] | None, new_values: Mapping[str, Any] | None) -> dict[str, str]:
+def sql_assignments(
+    updates: Mapping[str, str] | None, new_values: Mapping[str, Any] | None, session_timezone: str | None = None
+) -> dict[str, str]:
     """The SQL for each column, from SQL or from values of Python.
 
     Args:
         updates: SQL by column.
         new_values: Numbers, booleans, texts, times, or lists of them by column.
+        session_timezone: What times without a zone mean; UTC if not given.
 
     Raises:
         InvalidArgumentError: Both are given, or none.
@@ -53,10 +56,11 @@ def sql_assignments(updates: Mapping[str, str] | None, new_values: Mapping[str, 
         return dict(updates)
     if new_values is None:
         raise InvalidArgumentError("Either updates or new_values need to be passed to update the table.")
-    return {name: _literal(value) for name, value in new_values.items()}
+    is_utc = zone_name(session_timezone) == "UTC"
+    return {name: _literal(value, is_utc) for name, value in new_values.items()}
 
 
-def _literal(value: Any) -> str:
+def _literal(value: Any, is_utc: bool) -> str:
     """A value of Python as SQL."""
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
@@ -64,12 +68,14 @@ def _literal(value: Any) -> str:
         return f"cast('{value}' as double)"
     if isinstance(value, bool | int | float):
         return str(value)
+    if isinstance(value, datetime) and value.tzinfo is None and not is_utc:
+        return f"timestamp '{value.isoformat(sep=' ')}'"
     if isinstance(value, datetime):
         # Microseconds, as deltalake has them: an integer becomes a time of any kind. One without a zone is of UTC.
         time = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
         return str((time - _EPOCH) // timedelta(microseconds=1))
     if isinstance(value, list):
-        return f"[{', '.join(_literal(item) for item in value)}]"
+        return f"[{', '.join(_literal(item, is_utc) for item in value)}]"
     raise TypeError(
         "Invalid datatype provided in new_values, only int, float, bool, list, str or datetime or accepted."
     )
@@ -85,7 +91,8 @@ class Assignments:
         session_timezone: What times without a zone mean in it; UTC if not given.
 
     Raises:
-        InvalidArgumentError: SQL that does not parse, or names no column; a field within a column.
+        InvalidArgumentError: SQL that does not parse, or names no column; a field within a column; values of a type
+            that cannot be cast to the column's.
         SchemaMismatchError: Structs of fields that their column does not have.
         UnsupportedError: A constraint that this release does not evaluate.
 
@@ -98,17 +105,21 @@ class Assignments:
     ) -> None:
         self._schema = pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in state.schema.to_arrow()])
         self._constraints = Constraints(state.schema, state.configuration, state.protocol)
-        self._strict = strict
         self._values: dict[str, Expression] = {}
+        self._columns: dict[str, AssignedColumn] = {}
         zoned = in_zone(self._schema, session_timezone)
         for given, text in sql.items():
             name = self._column(given)
             if name is None:
                 continue
-            prepared = columns_in_backticks(text)
+            prepared = clock_in_zone(columns_in_backticks(text), zoned.names, session_timezone)
             with in_own_words(text, prepared):
                 self._values[name] = Expression.parse_sql(prepared, zoned, True)
-            check_fields(pa.field(self._values[name]).type, self._schema.field(name).type, name, fills=True)
+            found, kind = pa.field(self._values[name]).type, self._schema.field(name).type
+            check_fields(found, kind, name, fills=True)
+            column = AssignedColumn(name, kind, text, strict=strict, session_timezone=session_timezone)
+            column.check(found)
+            self._columns[name] = column
 
     def _column(self, given: str) -> str | None:
         """The column that a caller names; None if the table has none of that name."""
@@ -157,45 +168,19 @@ class Assignments:
         made = pa.RecordBatch.from_arrays(rows.columns, schema=_loose(rows.schema))
         for name, expression in self._values.items():
             index = rows.schema.get_field_index(name)
-            values = self._evaluated(expression, rows, name, self._schema.field(name).type)
+            values = self._evaluated(expression, rows, name)
             made = made.set_column(index, made.schema.field(index), values)
         made = self._constraints.generate(made, self._constraints.generated - self._values.keys())
         self._constraints.enforce(made)
         return made
 
-    def _evaluated(self, expression: Expression, rows: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
+    def _evaluated(self, expression: Expression, rows: pa.RecordBatch, name: str) -> pa.Array:
         def values(start: int, length: int) -> pa.Array:
-            part = rows.slice(start, length)
-            if pa.types.is_nested(kind):
-                # Fields are found by their names.
-                return fitted(pa.array(expression.evaluate(part)), kind, name, cast_within)
-            return pa.array(expression.evaluate(part, data_type=kind)).cast(kind)
+            return pa.array(expression.evaluate(rows.slice(start, length)))
 
-        return values(0, rows.num_rows) if self._strict else nulls_for_errors(values, 0, rows.num_rows, kind)
+        return self._columns[name].taken(values, rows.num_rows)
 
 
 def _loose(schema: pa.Schema) -> pa.Schema:
     # Constraints report nulls where there may be none, by the column's name.
     return pa.schema([field.with_nullable(True) for field in schema])
-
-
-def nulls_for_errors(values: Callable[[int, int], pa.Array], start: int, rows: int, kind: pa.DataType) -> pa.Array:
-    """The values of rows, null where one is an error: halves are tried until the rows with errors are alone.
-
-    Args:
-        values: The values of so many rows from a row on.
-        start: The first row.
-        rows: How many.
-        kind: Their type.
-
-    Example:
-        `nulls_for_errors(lambda start, rows: texts.slice(start, rows).cast("int64"), 0, len(texts), pa.int64())`
-    """
-    try:
-        return values(start, rows)
-    except EskerError:
-        if rows <= 1:
-            return pa.nulls(rows, kind)
-        half = rows // 2
-        parts = [nulls_for_errors(values, start, half, kind), nulls_for_errors(values, start + half, rows - half, kind)]
-        return pa.concat_arrays(parts)

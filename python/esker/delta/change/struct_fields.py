@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ..._native.expr import Expression
 from ...arrow.nested import is_list_like
 from ...exceptions import SchemaMismatchError
 
@@ -47,19 +46,3 @@ def check_fields(found: pa.DataType, kind: pa.DataType, path: str, *, fills: boo
         check_fields(found.item_type, kind.item_type, f"{path}.value", fills=fills)
     elif types.is_list(kind) and is_list_like(found):
         check_fields(found.value_type, kind.value_type, f"{path}.element", fills=fills)
-
-
-def cast_within(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Values within a column, cast as those of a column are.
-
-    Raises:
-        InvalidArgumentError: One that does not fit.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> from esker.delta.change.struct_fields import cast_within
-        >>> cast_within(pa.array([1.5]), pa.int64()).to_pylist()
-        [1]
-    """
-    batch = pa.record_batch({"value": values})
-    return pa.array(Expression.parse_sql("value", batch.schema).evaluate(batch, data_type=kind)).cast(kind)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ...exceptions import InvalidArgumentError
-from ..change.assignments import nulls_for_errors
-from ..change.struct_fields import cast_within, check_fields
+from ..change.assigned_values import AssignedColumn
+from ..change.struct_fields import check_fields
 from ..definition.constraints import Constraints
 from ..definition.protocol import check_defaults
 from ..definition.table_state import TableState
@@ -90,7 +90,8 @@ def bind_clause(
         fills: Whether fields within columns may be missing from what is assigned; they are null then.
 
     Raises:
-        InvalidArgumentError: SQL that does not parse, or names no column; a column that is assigned twice.
+        InvalidArgumentError: SQL that does not parse, or names no column; a column that is assigned twice; values of a
+            type that cannot be cast to the column's.
         SchemaMismatchError: Values that have other fields than their column.
         UnsupportedError: An insert without a column that has a default.
     """
@@ -126,7 +127,9 @@ def bind_clause(
         check_defaults(after.schema, set(names) - values.keys())
     for own in after.schema.to_arrow():
         if own.name in values:
-            check_fields(values[own.name].type, plain(own.type), own.name, fills=fills)
+            value, kind = values[own.name], plain(own.type)
+            check_fields(value.type, kind, own.name, fills=fills)
+            AssignedColumn(own.name, kind, str(value.expression)).check(value.type)
     return BoundClause(clause.action, predicate, values, clause.is_unconditional_delete, as_they_are)
 
 
@@ -136,15 +139,17 @@ class RowValues:
     Args:
         after: The table after the merge.
         strict: Whether a value that does not fit its column is an error; if not, it becomes null.
+        session_timezone: What times without a zone mean; UTC if not given.
 
     Example:
         `RowValues(after, strict=True).made(clause, 3, old, source)`
     """
 
-    def __init__(self, after: TableState, *, strict: bool) -> None:
+    def __init__(self, after: TableState, *, strict: bool, session_timezone: str | None = None) -> None:
         self.schema = pa.schema([pa.field(f.name, plain(f.type)) for f in after.schema.to_arrow()])
         self._constraints = Constraints(after.schema, after.configuration, after.protocol)
         self._strict = strict
+        self._zone = session_timezone
 
     @property
     def generated(self) -> set[str]:
@@ -214,17 +219,14 @@ class RowValues:
         old: pa.RecordBatch | None,
         source: pa.RecordBatch | None,
     ) -> pa.Array:
-        kind = field.type
-
         def values(start: int, length: int) -> pa.Array:
             before = None if old is None else old.slice(start, length)
             beside = None if source is None else source.slice(start, length)
-            if pa.types.is_nested(kind):
-                # Fields are found by their names.
-                return fitted(value.evaluate(length, before, beside), kind, field.name, cast_within)
-            return value.evaluate(length, before, beside, kind).cast(kind)
+            return value.evaluate(length, before, beside)
 
-        return values(0, rows) if self._strict else nulls_for_errors(values, 0, rows, kind)
+        sql = str(value.expression)
+        column = AssignedColumn(field.name, field.type, sql, strict=self._strict, session_timezone=self._zone)
+        return column.taken(values, rows)
 
 
 def _as_it_is(source: pa.RecordBatch | None, column: str | None, kind: pa.DataType) -> pa.Array | None:

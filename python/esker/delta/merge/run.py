@@ -124,7 +124,7 @@ def _prepare(target: WriteTarget, request: MergeRequest, staged: StagedFiles) ->
         disk=request.budget.disk,
     )
     matcher = Matcher(table, condition, matched, matches, holds_rows, holds_all=bool(by_source))
-    values = RowValues(after, strict=request.strict)
+    values = RowValues(after, strict=request.strict, session_timezone=target.session_timezone)
     like = next(iter(found), None) if not table.writes_vectors and (matched or by_source) else None
     with ChangedFiles(
         table,

@@ -35,7 +35,8 @@ def fitted(values: pa.Array, kind: pa.DataType, path: str, cast: Cast | None = N
         values: Of any type.
         kind: The table's.
         path: The column, or the field within it, for messages.
-        cast: What is done with values that are other ones in the table's type; they are an error if not given.
+        cast: How values without fields and elements are cast; if not given, what is another value in the table's type
+            is an error.
 
     Raises:
         SchemaMismatchError: Values that the type does not have.
@@ -62,11 +63,11 @@ def fitted(values: pa.Array, kind: pa.DataType, path: str, cast: Cast | None = N
         return pa.ListArray.from_arrays(offsets_of(values), inner, kind, mask=mask_of(values))
     if pa.types.is_map(kind) and pa.types.is_map(values.type):
         return _map(values, kind, path, cast)
+    if cast is not None:
+        return cast(values, kind)
     try:
         return _plain(values, kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-        if cast is not None:
-            return cast(values, kind)
         raise SchemaMismatchError(
             f"column {path!r}: expected {kind}, found {values.type}: {error} "
             f"({in_deltalakes_words(path, values.type, kind, error)})",
@@ -94,6 +95,8 @@ def _map(values: pa.Array, kind: pa.DataType, path: str, cast: Cast | None) -> p
     first, last = values.offsets[0].as_py(), values.offsets[-1].as_py()
     keys = fitted(values.keys.slice(first, last - first), kind.key_type, f"{path}.key", cast)
     items = fitted(values.items.slice(first, last - first), kind.item_type, f"{path}.value", cast)
+    if keys.null_count:
+        raise SchemaMismatchError(f"column {path!r}: expected keys that {kind.key_type} has, found others", column=path)
     return pa.MapArray.from_arrays(pc.subtract(values.offsets, first), keys, items, kind, mask=mask_of(values))
 
 

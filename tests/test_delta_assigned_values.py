@@ -1,0 +1,95 @@
+"""What `update` and `merge` make of values of other types than their columns have, beside deltalake."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+from esker.delta import DeltaTable
+from esker.exceptions import InvalidArgumentError
+from tests.delta_rows import rows
+
+TEXTS, NUMBERS = pa.map_(pa.string(), pa.string()), pa.map_(pa.string(), pa.int64())
+VALUES: dict[str, pa.Array] = {
+    "boolean": pa.array([True, None]),
+    "byte": pa.array([1, 0], pa.int8()),
+    "long": pa.array([1, 300]),
+    "float": pa.array([1.5, float("nan")], pa.float32()),
+    "double": pa.array([1.5, 1e300]),
+    "decimal": pa.array([Decimal("1.50"), Decimal("999.99")], pa.decimal128(5, 2)),
+    "text": pa.array(["1", "x"]),
+    "bytes": pa.array([b"1", b"\xff"]),
+    "date": pa.array([date(2024, 1, 1), date(9999, 1, 1)]),
+    "instant": pa.array([datetime(2024, 1, 2, 3, tzinfo=UTC)] * 2, pa.timestamp("us", "UTC")),
+    "local": pa.array([datetime(2024, 1, 2, 3)] * 2, pa.timestamp("us")),
+    "list": pa.array([[1], [300]]),
+    "texts": pa.array([["1"], ["x", "2"]]),
+    "pair": pa.array([{"a": 1}, {"a": 2}]),
+    "text_pair": pa.array([{"a": "1"}, {"a": "x"}]),
+    "map": pa.array([[("k", 1)], [("j", 2)]], NUMBERS),
+    "text_map": pa.array([[("1", "1")], [("x", "x")]], TEXTS),
+}
+
+KINDS = ("byte", "float", "decimal", "text", "bytes", "date", "instant", "list", "texts", "pair", "map")
+REFUSALS: dict[Any, type[Exception]] = {DeltaTable: InvalidArgumentError, deltalake.DeltaTable: Exception}
+"""Of deltalake's errors some are of no class of its own."""
+
+
+def assigned(place: Path, table: Any, verb: str, columns: tuple[str, str], strict: bool) -> list[Any] | None:
+    """What a column is that is assigned another; None if that is refused."""
+    (column, given), opened = columns, table(str(place))
+    try:
+        if verb == "update":
+            opened.update({column: given}, error_on_type_mismatch=strict)
+        else:
+            merger = opened.merge(pa.table({"id": [0, 1]}), "t.id = s.id", "s", "t", error_on_type_mismatch=strict)
+            merger.when_matched_update({column: f"t.{given}"}).execute()
+    except REFUSALS[table]:
+        return None
+    found = rows(DeltaTable(place).to_pyarrow_table(columns=["id", column]))
+    opened.update({column: "null"})
+    return found
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("given", VALUES)
+def test_values_of_any_type_become_what_deltalake_makes_of_them(tmp_path: Path, given: str, strict: bool) -> None:
+    columns = {f"to_{name}": pa.nulls(2, VALUES[name].type) for name in KINDS if name != given}
+    table = pa.table({"id": [0, 1], given: VALUES[given], **columns})
+    for name in ("ours", "theirs"):
+        deltalake.write_deltalake(tmp_path / name, table)
+    for column in columns:
+        expected = assigned(tmp_path / "theirs", deltalake.DeltaTable, "update", (column, given), strict)
+        for verb in ("update",) if strict else ("update", "merge"):
+            assert assigned(tmp_path / "ours", DeltaTable, verb, (column, given), strict) == expected
+
+
+def test_only_bytes_that_are_no_text_are_null(tmp_path: Path) -> None:
+    data = pa.table({"id": range(5), "x": [b"a", b"\xff", b"b", None, "ü".encode()], "v": pa.nulls(5, pa.string())})
+    deltalake.write_deltalake(tmp_path, data)
+    table = DeltaTable(tmp_path)
+    table.update({"v": "x"}, error_on_type_mismatch=False)
+    assert table.to_pyarrow_table().sort_by("id")["v"].to_pylist() == ["a", None, "b", None, "ü"]
+    table.update({"v": "x"}, predicate="id > 1")
+
+
+def test_a_map_whose_key_does_not_fit_is_null(tmp_path: Path) -> None:
+    kind = pa.map_(pa.int64(), pa.string())
+    data = pa.table({"id": [0, 1], "m": VALUES["text_map"], "v": pa.nulls(2, kind)})
+    deltalake.write_deltalake(tmp_path, data)
+    table = DeltaTable(tmp_path)
+    table.update({"v": "m"}, error_on_type_mismatch=False)
+    assert table.to_pyarrow_table().sort_by("id")["v"].to_pylist() == [[(1, "1")], None]
+
+
+def test_what_cannot_be_cast_is_refused_where_no_row_is_meant(tmp_path: Path) -> None:
+    deltalake.write_deltalake(tmp_path, pa.table({"id": [1], "b": [b"x"], "l": [[b"x"]]}))
+    for updates in ({"b": "id"}, {"l": "[id]"}):
+        with pytest.raises(InvalidArgumentError, match="a number has no bytes"):
+            DeltaTable(tmp_path).update(updates, predicate="id = 2")
