@@ -326,3 +326,25 @@ def test_files_whose_fields_may_be_null_are_read_where_the_tables_may_not(tmp_pa
     assert table.scan().schema == schema.to_arrow()
     write_deltalake(table, rows.slice(0, 1), mode="overwrite", predicate="id = 1")
     assert sorted(map(str, DeltaTable(tmp_path / "t").to_pyarrow_table().to_pylist())) == sorted(map(str, expected))
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()], ids=str)
+def test_floats_are_rounded_to_decimals_as_deltalake_rounds_them(tmp_path: Path, place: str, kind: pa.DataType) -> None:
+    floats = [1.555, -1.555, 0.1, 0.005, 2.675, -0.0, 899.995, 1 / 3]
+    for digits in (pa.decimal128(5, 2), pa.decimal128(38, 20), pa.decimal128(38, 35), pa.decimal128(10, 0)):
+        found = []
+        for writer in (write_deltalake, deltalake.write_deltalake):
+            path = tmp_path / f"{digits}{writer.__module__}"
+            deltalake.write_deltalake(path, _rows(place, digits, None if place == "column" else Decimal(0)))
+            for value in floats:
+                writer(path, _rows(place, kind, value / (1 if digits.scale < 35 else 1000)), mode="append")
+            found.append(str(sorted(map(str, DeltaTable(path).to_pyarrow_table()["x"].to_pylist()))))
+        assert found[0] == found[1]
+
+
+def test_a_float_beyond_a_decimal_is_refused(tmp_path: Path) -> None:
+    deltalake.write_deltalake(tmp_path, _rows("column", pa.decimal128(5, 2), Decimal(0)))
+    for value in (999.995, -1e300, math.nan, math.inf):
+        with pytest.raises(exceptions.SchemaMismatchError, match=r"decimal128\(5, 2\), found double: "):
+            write_deltalake(tmp_path, _rows("column", pa.float64(), value), mode="append")

@@ -4,7 +4,7 @@
 |---|---|
 | integers | integers and whole numbers that fit, texts of them |
 | `float`, `double` | numbers; integers that they hold exactly |
-| `decimal` | integers and decimals that fit without rounding, floats |
+| `decimal` | integers and decimals that fit without rounding, floats rounded |
 | `string`, `binary` | text; bytes, text. With offsets of 32 or 64 bits, as views, as dictionaries, of fixed size |
 | `date`, `timestamp_ntz` | dates and times; nanoseconds are cut off, as in deltalake |
 | `timestamp` | times with a zone, dates; a time without one could mean any moment |
@@ -20,8 +20,9 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..._native.expr import Expression
 from ...arrow.nested import is_list_like, mask_of, offsets_of, struct_of
-from ...exceptions import SchemaMismatchError
+from ...exceptions import InvalidArgumentError, SchemaMismatchError
 from .cast_words import in_deltalakes_words
 
 Cast: TypeAlias = Callable[[pa.Array, pa.DataType], pa.Array]
@@ -124,6 +125,8 @@ def _plain(values: pa.Array, kind: pa.DataType) -> pa.Array:
         values = values.cast(pa.timestamp(found.unit, "UTC"))
     if types.is_decimal(kind) and types.is_integer(found):
         return values.cast(pa.decimal256(76, kind.scale)).cast(kind)
+    if types.is_decimal(kind) and types.is_floating(found):
+        return _rounded(values, kind)
     if types.is_floating(kind) and types.is_integer(found):
         made = values.cast(kind, safe=False)
         if not pc.all(pc.equal(made.cast(pa.decimal256(76, 0)), values.cast(pa.decimal256(76, 0)))).as_py():
@@ -138,6 +141,15 @@ def _plain(values: pa.Array, kind: pa.DataType) -> pa.Array:
         if pc.any(lost).as_py():
             raise pa.ArrowInvalid(f"a number beyond the end of {kind}")
     return made
+
+
+def _rounded(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Floats as decimals: 0.1 is 0.10, where pyarrow keeps what a float adds to it; halves go up, as in Spark."""
+    batch = pa.record_batch({"value": values})
+    try:
+        return pa.array(Expression.parse_sql("value", batch.schema).evaluate(batch, data_type=kind))
+    except InvalidArgumentError as error:
+        raise pa.ArrowInvalid(error.message.partition(": ")[2]) from error
 
 
 def is_text(kind: pa.DataType) -> bool:
