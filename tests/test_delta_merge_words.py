@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -203,3 +204,17 @@ def test_numbers_of_rows_that_the_log_tells_wrong_give_no_wrong_rows(
         return
     assert merger.execute()["num_target_rows_updated"] == 4
     assert sorted(table.to_pyarrow_table()["v"].to_pylist())[-4:] == [70, 80, 170, 180]
+
+
+@pytest.mark.parametrize("insert", [True, False])
+@pytest.mark.parametrize("name", ["x.v", "x.nope", "source.v", '"x".v', "x.y.v"])
+def test_an_alias_that_is_none_is_refused(tmp_path: Path, name: str, insert: bool) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1], "v": [1]}))
+    words = "Table alias '(x|source)'.* unknown|Column must reference column in Delta table"
+    for table in (DeltaTable(tmp_path), deltalake.DeltaTable(tmp_path)):
+        for merge_schema in (False, True):
+            merger = table.merge(NEW, "t.id = s.id", source_alias="s", target_alias="t", merge_schema=merge_schema)
+            clause = merger.when_not_matched_insert if insert else merger.when_matched_update
+            with pytest.raises((InvalidArgumentError, deltalake.exceptions.DeltaError), match=words):
+                clause({name: "s.v"}).execute()
+    assert DeltaTable(tmp_path).version() == 0

@@ -26,7 +26,7 @@ def assigned_column(given: str, names: list[str], target_alias: str | None, sour
     """The column that a caller names, with or without the table's alias; None if there is none of that name.
 
     Raises:
-        InvalidArgumentError: A column of the source; a field within a column.
+        InvalidArgumentError: A column of the source, or of an alias that is none; a field within a column.
 
     Example:
         >>> from esker.delta.merge.row_values import assigned_column
@@ -48,6 +48,13 @@ def assigned_column(given: str, names: list[str], target_alias: str | None, sour
         raise InvalidArgumentError(
             f"expected columns to assign to, found {given!r}, a field within column {found[0]!r}; give the whole "
             "column, built with named_struct",
+            column=given,
+        )
+    if len(parts) > 1:
+        known = "the table has no alias" if target_alias is None else f"the table's alias is {target_alias}"
+        raise InvalidArgumentError(
+            f"expected a column of the table to assign to, found {given!r}: {known} (Table alias '{parts[0]}' in "
+            f"column reference '{given}' unknown)",
             column=given,
         )
     return next(iter([*exact, *found]), None)
