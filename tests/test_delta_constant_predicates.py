@@ -1,4 +1,4 @@
-"""Overwrites by predicates that are the same for every row, such as `true`; beside deltalake's."""
+"""Predicates that are the same for every row, such as `true`, or another one each time; beside deltalake's."""
 
 from __future__ import annotations
 
@@ -59,3 +59,24 @@ def test_what_is_appended_meanwhile_is_replaced_as_well(partition_by: list[str] 
     write_deltalake(tmp_path, DATA.slice(0, 1), mode="append")
     write_deltalake(stale, DATA.slice(1, 1), mode="overwrite", predicate="true")
     assert ids(tmp_path) == [2]
+
+
+@pytest.mark.parametrize("predicate", ["random() < 0.5", "id > 0 and RAND ( ) < 2", "p <> uuid()"])
+def test_a_predicate_of_chance_is_refused(predicate: str, tmp_path: Path) -> None:
+    write_deltalake(tmp_path, DATA)
+    for table, write in ((DeltaTable, write_deltalake), (deltalake.DeltaTable, deltalake.write_deltalake)):
+        words = "contains nondeterministic function (rand|uuid)|Unable to convert expression to string"
+        with pytest.raises(Exception, match=words):
+            table(tmp_path).delete(predicate)
+        with pytest.raises(Exception, match=words):
+            table(tmp_path).update({"p": "'z'"}, predicate=predicate)
+        with pytest.raises(Exception, match=words):
+            write(tmp_path, DATA, mode="overwrite", predicate=predicate)
+    assert DeltaTable(tmp_path).version() == 0
+
+
+def test_what_only_looks_like_chance_is_none(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, DATA)
+    table = DeltaTable(tmp_path)
+    assert table.delete("p = 'random()' /* rand() */ or date '2020-01-01' > current_date")["num_deleted_rows"] == 0
+    assert table.update({"id": "cast(random() as bigint)"}, predicate="now() > '2020-01-01'")["num_updated_rows"] == 3

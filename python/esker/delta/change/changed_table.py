@@ -22,6 +22,7 @@ from ..read.added_file import may_match as added_file_may_match
 from ..read.ahead import read_ahead, threads_for
 from ..read.filesystem import FileLocator
 from ..read.filters import BoundFilter
+from ..read.repeatable import check_repeatable
 from ..read.scan import TableFile, TableScan
 from ..read.selection import bind_to
 from ..write.replacement import remove_actions
@@ -72,7 +73,7 @@ class ChangedTable:
         budget: What the change may take.
 
     Raises:
-        InvalidArgumentError: The table is append-only; the predicate does not parse, or names no column.
+        InvalidArgumentError: The table is append-only; the predicate does not parse, names no column, or is of chance.
         UnsupportedError: The table asks its writers for what this release does not have.
 
     Example:
@@ -88,6 +89,8 @@ class ChangedTable:
         removes_rows: bool = True,
         budget: Budget | None = None,
     ) -> None:
+        if predicate is not None:
+            check_repeatable(predicate)
         self.target = target
         self.budget = budget or Budget()
         self.snapshot = target.base

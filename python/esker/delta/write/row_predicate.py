@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from ..._native.expr import Expression, Predicate
 from ...exceptions import InvalidArgumentError
 from ..definition.constraints import failed_check
+from ..read.repeatable import check_repeatable
 from ..read.session_zone import clock_in_zone, in_zone
 
 
@@ -22,7 +23,7 @@ class RowPredicate:
             refused.
 
     Raises:
-        InvalidArgumentError: It does not parse, or names no column.
+        InvalidArgumentError: It does not parse, names no column, or is of chance.
 
     Example:
         >>> import pyarrow as pa
@@ -34,6 +35,7 @@ class RowPredicate:
     def __init__(
         self, sql: str, schema: pa.Schema, session_timezone: str | None = None, *, numbers_as_text: bool = False
     ) -> None:
+        check_repeatable(sql)
         schema = in_zone(schema, session_timezone)
         sql = clock_in_zone(sql, schema.names, session_timezone)
         predicate = Predicate.parse_sql(sql, schema, numbers_as_text)
