@@ -195,3 +195,30 @@ def test_a_table_with_a_column_that_is_not_read_is_not_written(with_variant: Pat
         DeltaTable(with_variant).alter.set_table_properties({"delta.appendOnly": "true"})
     with pytest.raises(exceptions.UnsupportedError, match="'v' is of type variant"):
         DeltaTable.create(tmp_path / "new", Schema([Field("id", "long"), Field("v", "variant")]))
+
+
+EMPTY = pa.struct([])
+HOLDING = [EMPTY, pa.list_(EMPTY), pa.struct([("a", EMPTY)]), pa.map_(pa.string(), EMPTY)]
+
+
+@pytest.mark.parametrize("kind", HOLDING, ids=str)
+def test_structs_without_fields_are_refused_before_anything_is_written(tmp_path: Path, kind: pa.DataType) -> None:
+    rows = pa.table({"id": [1], "a": pa.array([None], kind)})
+    theirs = (deltalake.write_deltalake, deltalake.exceptions.DeltaError)
+    for write, error in ((write_deltalake, exceptions.UnsupportedError), theirs):
+        with pytest.raises(error, match="Parquet does not support writing empty structs"):
+            write(tmp_path / "new", rows)
+        assert not DeltaTable.is_deltatable(str(tmp_path / "new"))
+    write_deltalake(tmp_path / "there", rows.select(["id"]))
+    with pytest.raises(exceptions.UnsupportedError, match="column 'a'"):
+        write_deltalake(tmp_path / "there", rows, mode="append", schema_mode="merge")
+    deltalake.DeltaTable(tmp_path / "there").alter.add_columns(
+        [deltalake.Field("a", deltalake.Schema.from_arrow(rows.schema).fields[1].type)]
+    )
+    table = DeltaTable(tmp_path / "there")
+    with pytest.raises(exceptions.UnsupportedError, match="column 'a'"):
+        table.update({"id": "2"})
+    with pytest.raises(exceptions.UnsupportedError, match="column 'a'"):
+        table.merge(rows, "t.id = s.id + 1", "s", "t").when_not_matched_insert({"id": "s.id"}).execute()
+    assert table.version() == 1
+    assert len(list((tmp_path / "there").glob("*.parquet"))) == 1

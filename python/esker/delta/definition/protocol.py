@@ -222,6 +222,38 @@ def unread_type(kind: Any) -> str | None:
     return None
 
 
+def check_has_fields(schema: Schema) -> None:
+    """Raises if rows with these columns cannot be written: Parquet has no structs without fields.
+
+    Args:
+        schema: The table's columns.
+
+    Raises:
+        UnsupportedError: It names the column.
+
+    Example:
+        >>> from esker.delta import Field, Schema
+        >>> from esker.delta.definition.protocol import check_has_fields
+        >>> check_has_fields(Schema([Field("id", "long")]))
+    """
+    for column in schema.fields:
+        if _is_empty(column.type):
+            raise UnsupportedError(
+                f"column {column.name!r}: expected structs with a field at least, found one without; leave the column "
+                "out, or give it a field (Parquet does not support writing empty structs)",
+                column=column.name,
+            )
+
+
+def _is_empty(found: Any) -> bool:
+    """Whether a type is, or holds, a struct without fields."""
+    if isinstance(found, ArrayType):
+        return _is_empty(found.element_type)
+    if isinstance(found, MapType):
+        return _is_empty(found.key_type) or _is_empty(found.value_type)
+    return isinstance(found, StructType) and (not found.fields or any(_is_empty(it.type) for it in found.fields))
+
+
 def fields_of(fields: Iterable[Field], above: str = "") -> Iterable[tuple[str, Field]]:
     """All fields by their dotted paths, those of structs in lists and maps among them."""
     for field in fields:

@@ -31,6 +31,6 @@ def check_repeatable(sql: str) -> None:
         name = found["name"]
         if name is not None:
             raise InvalidArgumentError(
-                f"expected a predicate that means the same rows each time, found {name}() in {sql!r}; give a column its "
-                f"values first, with update (Find files predicate contains nondeterministic function {name.lower()})"
+                f"expected a predicate that means the same rows each time, found {name}() in {sql!r}; give a column "
+                f"its values first, with update (Find files predicate contains nondeterministic function {name})"
             )

@@ -32,6 +32,7 @@ from ...commit.orphans import StagedFiles
 from ...exceptions import InvalidArgumentError
 from ..definition.partition_text import check_partition_type, directories, encode_path, partition_text
 from ..definition.physical_names import PhysicalNames
+from ..definition.protocol import check_has_fields
 from ..definition.statistics_columns import statistics_columns
 from ..properties import WriterProperties
 from ..schema import Schema
@@ -106,6 +107,9 @@ class DataFileWriter:
         memory_limit: Bytes that files in the making hold.
         staged: Takes in each file before it is put; if not given, one of its own.
 
+    Raises:
+        UnsupportedError: A column to partition by, or of structs without fields, that files do not hold.
+
     Example:
         `writer = DataFileWriter(store, schema, [], {}); writer.write(batch); adds = writer.close()`
     """
@@ -125,6 +129,7 @@ class DataFileWriter:
         memory_limit: int = MEMORY_LIMIT,
         staged: StagedFiles | None = None,
     ) -> None:
+        check_has_fields(schema)
         arrow = schema.to_arrow()
         for name in partition_by:
             check_partition_type(name, arrow.field(name).type)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from ...exceptions import InvalidArgumentError
 from ...store.pickling import pickled_options
 from ..definition.constraints import Constraints
-from ..definition.protocol import check_defaults
+from ..definition.protocol import check_defaults, check_has_fields
 from ..definition.table_state import TableState
 from ..log.target import WriteTarget
 from ..properties import WriterProperties
@@ -159,7 +159,7 @@ def plan_write(target: WriteTarget, incoming: Schema, request: WriteRequest) -> 
     Raises:
         SchemaMismatchError: The rows do not have the table's columns.
         InvalidArgumentError: Arguments that do not go together.
-        UnsupportedError: The table asks its writers for what this release does not have.
+        UnsupportedError: The table asks its writers for what this release does not have; a struct without fields.
 
     Example:
         `plan_write(target, Schema.from_arrow(data.schema), WriteRequest(mode="append"))`
@@ -174,6 +174,7 @@ def plan_write(target: WriteTarget, incoming: Schema, request: WriteRequest) -> 
         after.schema, incoming.to_arrow(), constraints.generated, merging=request.schema_mode is not None
     )
     check_defaults(after.schema, missing)
+    check_has_fields(after.schema)
     return DeltaWritePlan(
         target.uri, target.read_version, before, after, frozenset(missing), request, target.storage_options
     )
