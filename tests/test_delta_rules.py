@@ -111,6 +111,15 @@ def test_check_constraints(tmp_path: Path) -> None:
     table.alter.drop_constraint("small", raise_if_not_exists=False)
 
 
+def test_a_constraint_that_is_none_is_told_beside_those_that_are(tmp_path: Path) -> None:
+    table = DeltaTable.create(tmp_path, Schema([Field("x", "long")]), configuration={"delta.appendOnly": "true"})
+    with pytest.raises(exceptions.NotFoundError, match="no constraint 'nope'; the table has none$"):
+        table.alter.drop_constraint("nope")
+    table.alter.add_constraint({"small": "x < 9", "large": "x > 1"})
+    with pytest.raises(exceptions.NotFoundError, match="no constraint 'nope'; the table has large, small$"):
+        table.alter.drop_constraint("nope")
+
+
 def test_constraints_hold_from_writer_version_3_on(tmp_path: Path) -> None:
     fields = [Field("id", "long")]
     create(tmp_path, fields, {"minReaderVersion": 1, "minWriterVersion": 2}, **{"delta.constraints.c": "id > 1"})

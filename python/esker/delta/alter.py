@@ -150,7 +150,8 @@ class TableAlterer:
         kept = {key: value for key, value in state.configuration.items() if key != CONSTRAINT + name}
         if len(kept) == len(state.configuration):
             if raise_if_not_exists:
-                raise NotFoundError(f"no constraint {name!r}; the table has {sorted(state.configuration)}")
+                there = sorted(key.removeprefix(CONSTRAINT) for key in kept if key.startswith(CONSTRAINT))
+                raise NotFoundError(f"no constraint {name!r}; the table has {', '.join(there) or 'none'}")
             return
         after = state.with_configuration(kept)
         self._commit(
