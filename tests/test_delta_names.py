@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 from deltalake.table import TableAlterer, TableOptimizer
 
+import esker
 import esker.delta
 from esker.delta import DeltaTable, Field, Schema, TableFeatures, write_deltalake
 from esker.delta.missing import NAMES, OPTIMIZER_METHODS, TABLE_METHODS
@@ -42,6 +43,7 @@ def _own_names(module: Any) -> list[str]:
 
 # Names by which deltalake's own modules call its Rust, and what they keep for themselves.
 MODULES = [module.name for module in pkgutil.iter_modules(deltalake.__path__, "deltalake.") if "._" not in module.name]
+THERE = [*MODULES, "deltalake.writer.properties", "deltalake.fs.fs_handler"]
 SAME_MODULES = ("deltalake.table", "deltalake.schema", "deltalake.fs", "deltalake.query", "deltalake.writer")
 
 
@@ -63,6 +65,20 @@ def test_every_name_of_a_module_is_here_or_says_what_to_do(module: str) -> None:
         assert set(names) <= set(_public(esker.delta.exceptions))
         return
     assert [name for name in names if not _is_ours_or_missing(name, module)] == []
+
+
+@pytest.mark.parametrize("module", THERE)
+def test_a_module_has_its_names_under_its_own_path_or_says_what_to_do(module: str) -> None:
+    ours = importlib.import_module(module.replace("deltalake", "esker.delta", 1))
+    for name in _own_names(importlib.import_module(module)):
+        if name == "BaseDeltaStorageHandler" or hasattr(ours, name):
+            continue
+        with pytest.raises(UnsupportedError, match=f"{ours.__name__}.{name} is not supported yet; "):
+            getattr(ours, name)
+
+
+def test_a_version_is_that_of_the_package() -> None:
+    assert esker.delta.__version__ == esker.__version__ == esker.delta.rust_core_version()
 
 
 @pytest.fixture
@@ -92,7 +108,7 @@ def test_nothing_is_said_to_be_missing_that_deltalake_does_not_have() -> None:
     assert {*TABLE_METHODS} <= set(dir(deltalake.DeltaTable))
     assert set(OPTIMIZER_METHODS) == set(_public(TableOptimizer))
     known = {name.rpartition(".")[2] for name in MODULES} | set(_public(deltalake))
-    for module in MODULES:
+    for module in THERE:
         known |= set(_public(importlib.import_module(module)))
     assert set(NAMES) <= known
     assert not set(NAMES) & set(esker.delta.__all__)
@@ -110,7 +126,9 @@ def test_importing_a_missing_name_says_what_to_do() -> None:
     with pytest.raises(UnsupportedError, match="traces|trace the program"):
         from esker.delta import init_tracing  # noqa: F401
     with pytest.raises(UnsupportedError, match="nothing experimental"):
-        from esker.delta import warnings  # noqa: F401
+        from esker.delta.warnings import ExperimentalWarning  # type: ignore[attr-defined]  # noqa: F401
+    with pytest.raises(UnsupportedError, match="create_write_transaction"):
+        from esker.delta.transaction import RemoveAction  # type: ignore[attr-defined]  # noqa: F401
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = esker.delta.nonsense
 

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .._native import __version__
     from .features import TableFeatures
     from .merger import TableMerger
     from .metadata import Metadata, ProtocolVersions
@@ -52,6 +53,7 @@ __all__ = [
     "Transaction",
     "VariantType",
     "WriterProperties",
+    "__version__",
     "convert_to_deltalake",
     "rust_core_version",
     "write_deltalake",
@@ -92,6 +94,7 @@ _SUBMODULES = (
     "table",
     "table_properties",
     "transaction",
+    "warnings",
     "writer",
 )
 
@@ -113,6 +116,8 @@ def __getattr__(name: str) -> Any:
     if name in _MODULE_OF:
         globals()[name] = getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
         return globals()[name]
+    if name == "__version__":
+        return rust_core_version()
     if name in _SUBMODULES:
         return import_module(f".{name}", __name__)
     if not name.startswith("_"):

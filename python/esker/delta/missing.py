@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from inspect import Parameter, Signature
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from ..exceptions import UnsupportedError
 from ..missing import missing_from_module, missing_method
@@ -55,7 +56,10 @@ OPTIMIZER_METHODS: dict[str, MissingMethod] = {
 }
 """Methods of `deltalake.DeltaTable.optimize`."""
 
+_TYPE = "leave it out: it is a type for checkers only; WriterProperties and ColumnProperties take texts"
 NAMES: dict[str, str] = {
+    "Compression": _TYPE,
+    "Encoding": _TYPE,
     "ExperimentalWarning": "leave it out; esker.delta warns of nothing experimental",
     "RemoveAction": 'create_write_transaction(mode="overwrite", partition_filters=...) removes files',
     "TableOptimizer": OPTIMIZER_METHODS["compact"].advice,
@@ -63,20 +67,48 @@ NAMES: dict[str, str] = {
     "enable_nanosecond_timestamps": "keep timestamps of microseconds, the Delta protocol's own",
     "encode_partition_value": "give values as they are; partition values are spelled by write_deltalake",
     "init_tracing": "trace the program that calls esker; it sends no spans of its own",
-    "warnings": "leave it out; esker.delta warns of nothing experimental",
 }
 """Names of the module `deltalake` and of its submodules."""
 
 
-def missing(name: str, advice: str) -> UnsupportedError:
+def missing(name: str, advice: str, module: str = "esker.delta") -> UnsupportedError:
     """The error that says that a name of deltalake's modules is not there, and what to do instead.
+
+    Args:
+        name: The name.
+        advice: What to do.
+        module: Our module that stands for deltalake's.
 
     Example:
         >>> from esker.delta.missing import missing
         >>> print(missing("QueryBuilder", "use DuckDB"))
         esker.delta.QueryBuilder is not supported yet; use DuckDB
     """
-    return missing_from_module(f"esker.delta.{name} is not supported yet; {advice}", name)
+    return missing_from_module(f"{module}.{name} is not supported yet; {advice}", name)
+
+
+def names_of(module: str, names: Sequence[str], homes: Mapping[str, str] | None = None) -> Callable[[str], Any]:
+    """A submodule's `__getattr__` for names of deltalake's that are missing, or in another module of ours.
+
+    Args:
+        module: The module's `__name__`.
+        names: Those that are missing.
+        homes: Our module of each name that is elsewhere.
+
+    Example:
+        >>> from esker.delta.missing import names_of
+        >>> names_of("esker.delta.table", [], {"TableMerger": "esker.delta.merger"})("TableMerger").__name__
+        'TableMerger'
+    """
+
+    def find(name: str) -> Any:
+        if homes is not None and name in homes:
+            return getattr(import_module(homes[name]), name)
+        if name in names:
+            raise missing(name, NAMES[name], module)
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+
+    return find
 
 
 def _method(owner: str, name: str, found: MissingMethod) -> Callable[..., NoReturn]:

@@ -27,7 +27,7 @@ from .log.external import ExternalLog
 from .log.store import resolve_for_writing
 from .log.target import WriteTarget
 from .metadata import Metadata, ProtocolVersions, protocol_of
-from .missing import MissingMethods
+from .missing import MissingMethods, names_of
 from .positional import with_positional
 from .properties import CommitProperties, PostCommitHookProperties
 from .raw_table import DEFAULT_BUFFER, DeltaTableConfig, PeerAttributes
@@ -588,3 +588,9 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
 
     def __repr__(self) -> str:
         return f"DeltaTable({self._uri!r}, version={self.version()})"
+
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(
+        __name__, ["TableOptimizer", "encode_partition_value"], {"TableMerger": "esker.delta.merger"}
+    )

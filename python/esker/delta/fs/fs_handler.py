@@ -12,15 +12,15 @@ from urllib.parse import unquote, urlparse
 import pyarrow as pa
 import pyarrow.fs as pa_fs
 
-from .._native.store import ObjectMeta, Store
-from ..arrow.exit_wait import watch_file_system
-from ..exceptions import InvalidArgumentError, NotFoundError, UnsupportedError
-from ..store.pickling import pickled_options
-from ..store.staging import StagingStore
-from ..store.stores import absolute, resolve
-from .log.store_file import StoreFile, WrittenStoreFile
-from .raw_table import RawTable
-from .table import DeltaTable
+from ..._native.store import ObjectMeta, Store
+from ...arrow.exit_wait import watch_file_system
+from ...exceptions import InvalidArgumentError, NotFoundError, UnsupportedError
+from ...store.pickling import pickled_options
+from ...store.staging import StagingStore
+from ...store.stores import absolute, resolve
+from ..log.store_file import StoreFile, WrittenStoreFile
+from ..raw_table import RawTable
+from ..table import DeltaTable
 
 __all__ = ["DeltaStorageHandler"]
 
