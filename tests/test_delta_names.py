@@ -5,10 +5,14 @@ from __future__ import annotations
 import copy
 import importlib
 import inspect
+import json
+import os
 import pickle
 import pkgutil
 import subprocess
 import sys
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +26,7 @@ import esker
 import esker.delta
 from esker.delta import DeltaTable, Field, Schema, TableFeatures, write_deltalake
 from esker.delta.missing import NAMES, OPTIMIZER_METHODS, TABLE_METHODS
-from esker.exceptions import UnsupportedError
+from esker.exceptions import InvalidArgumentError, UnsupportedError
 
 
 def _public(owner: Any) -> list[str]:
@@ -170,3 +174,54 @@ def test_the_page_names_what_is_missing() -> None:
     section = page.partition("## Names that are not here yet")[2].partition("\n## ")[0]
     for name in [*TABLE_METHODS, *OPTIMIZER_METHODS, *NAMES]:
         assert f"`{name}`" in section or f"DeltaTable.{name}`" in section, name
+
+
+def _parameters(function: Any) -> list[str]:
+    return [name for name in inspect.signature(function).parameters if name not in ("self", "args", "kwargs")]
+
+
+SCHEMA_CLASSES = ["Schema", "Field", "PrimitiveType", "ArrayType", "MapType", "StructType", "VariantType"]
+
+
+@pytest.mark.parametrize("name", SCHEMA_CLASSES)
+def test_arguments_of_schemas_have_the_peers_names(name: str) -> None:
+    theirs, ours = getattr(deltalake.schema, name), getattr(esker.delta.schema, name)
+    for method in ("from_json", "from_arrow", "to_json", "to_arrow"):
+        assert _parameters(getattr(ours, method)) == _parameters(getattr(theirs, method))
+
+
+def test_defaults_of_a_table_are_the_peers() -> None:
+    for name in _public(DeltaTable):
+        theirs = getattr(deltalake.DeltaTable, name, None)
+        if not callable(theirs) or name in TABLE_METHODS:
+            continue
+        known = inspect.signature(getattr(DeltaTable, name)).parameters
+        for parameter in inspect.signature(theirs).parameters.values():
+            if parameter.kind is not parameter.VAR_POSITIONAL:
+                # Some of theirs are objects of their own that look like the default.
+                assert repr(known[parameter.name].default) == repr(parameter.default), f"{name}({parameter.name})"
+
+
+def test_a_feed_begins_with_the_later_of_a_version_and_a_time(tmp_path: Path) -> None:
+    times = []
+    for number in range(4):
+        on: dict[str, str | None] = {"delta.enableChangeDataFeed": "true"}
+        write_deltalake(tmp_path, pa.table({"id": [number]}), mode="append", configuration=on)
+        log = tmp_path / "_delta_log" / f"{number:020}.json"
+        entries = [json.loads(line) for line in log.read_text().splitlines()]
+        times.append(next(entry["commitInfo"]["timestamp"] for entry in entries if "commitInfo" in entry) / 1000)
+        os.utime(log, (times[-1], times[-1] + 0.0001))
+        time.sleep(0.01)
+    middle = datetime.fromtimestamp(times[2] - 0.002, UTC).isoformat()
+    for start in (0, 1, 3):
+        for end in (None, 1, 3):
+            ranges: list[dict[str, Any]] = [{"starting_timestamp": middle}, {"ending_timestamp": middle}]
+            for more in ranges:
+                ours, theirs = (
+                    pa.table(table(tmp_path).load_cdf(start, end, allow_out_of_range=True, **more))
+                    for table in (DeltaTable, deltalake.DeltaTable)
+                )
+                assert sorted(ours["id"].to_pylist()) == sorted(theirs["id"].to_pylist())
+    assert pa.table(DeltaTable(tmp_path).load_cdf(None)).num_rows == 4
+    with pytest.raises(InvalidArgumentError, match="expected a version of 0 or more, found -1"):
+        DeltaTable(tmp_path).load_cdf(-1)

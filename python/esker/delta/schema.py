@@ -54,23 +54,23 @@ class _Type:
         return json.dumps(self._json())
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
+    def from_json(cls, type_json: str) -> Self:
         """A type out of what `to_json` gives.
 
         Raises:
             InvalidArgumentError: It is a type of another kind.
         """
-        return cls._checked(_type(json.loads(text)))
+        return cls._checked(_type(json.loads(type_json)))
 
     @classmethod
-    def from_arrow(cls, found: Any) -> Self:
+    def from_arrow(cls, data_type: Any) -> Self:
         """The type that an Arrow type is written as.
 
         Raises:
             InvalidArgumentError: It is a type of another kind.
             UnsupportedError: The protocol has no such type.
         """
-        return cls._checked(_of_arrow(_arrow_type(found), "type"))
+        return cls._checked(_of_arrow(_arrow_type(data_type), "type"))
 
     @classmethod
     def _checked(cls, found: DataType) -> Self:
@@ -263,14 +263,14 @@ class Field:
         return json.dumps(self._json())
 
     @staticmethod
-    def from_json(text: str) -> Field:
+    def from_json(field_json: str) -> Field:
         """A field out of what `to_json` gives."""
-        return _field(json.loads(text))
+        return _field(json.loads(field_json))
 
     @staticmethod
-    def from_arrow(found: pa.Field) -> Field:
+    def from_arrow(field: pa.Field) -> Field:
         """The field that an Arrow field is written as, with its metadata."""
-        found = _arrow_field(found)
+        found = _arrow_field(field)
         metadata = {key.decode(): value.decode(errors="replace") for key, value in (found.metadata or {}).items()}
         kept = {key: value for key, value in metadata.items() if not key.startswith(_NOT_KEPT)}
         return Field(found.name, _of_arrow(found.type, found.name), found.nullable, kept)
@@ -321,24 +321,24 @@ class Schema:
         return json.dumps(self.json())
 
     @staticmethod
-    def from_json(text: str) -> Schema:
+    def from_json(schema_json: str) -> Schema:
         """A schema out of the log's JSON.
 
         Raises:
             InvalidArgumentError: It is no schema.
             UnsupportedError: It has a type that this release does not know.
         """
-        return Schema([_field(found) for found in json.loads(text)["fields"]])
+        return Schema([_field(found) for found in json.loads(schema_json)["fields"]])
 
     @staticmethod
-    def from_arrow(schema: pa.Schema) -> Schema:
+    def from_arrow(data_type: pa.Schema) -> Schema:
         """The schema that a table with an Arrow schema is written with.
 
         Raises:
             UnsupportedError: The protocol has no such type.
         """
         # A name with a NUL is cut at it when a schema crosses the C data interface: pyarrow's own schema has it whole.
-        whole = schema if isinstance(schema, pa.Schema) else pa.schema(schema)
+        whole = data_type if isinstance(data_type, pa.Schema) else pa.schema(data_type)
         return Schema([Field.from_arrow(found) for found in whole])
 
     def __arrow_c_schema__(self) -> object:

@@ -495,7 +495,7 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
 
     def load_cdf(
         self,
-        starting_version: int | None = None,
+        starting_version: int | None = 0,
         ending_version: int | None = None,
         starting_timestamp: str | datetime | None = None,
         ending_timestamp: str | datetime | None = None,
@@ -509,10 +509,10 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
         version that is open, as in deltalake and Spark: null where a change is older than a column.
 
         Args:
-            starting_version: The first version; 0 if neither it nor a time is given.
+            starting_version: The first version.
             ending_version: The last one; the newest if not given.
-            starting_timestamp: In place of a version: the first one made at that time or later.
-            ending_timestamp: In place of a version: the last one made at that time or before.
+            starting_timestamp: No version before the first one that was made at that time or later.
+            ending_timestamp: No version behind the last one that was made at that time or before.
             columns: Their names; all if not given.
             predicate: Which of the changed rows are kept.
             allow_out_of_range: Whether a range behind the newest version is empty rather than an error.

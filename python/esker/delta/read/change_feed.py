@@ -265,6 +265,8 @@ def version_range(
         (1, 4)
     """
     first = 0 if start is None else start
+    if first < 0:
+        raise InvalidArgumentError(f"expected a version of 0 or more, found {first}", version=first)
     last = newest if end is None else min(end, newest)
     if end is not None and first > end:
         if allow_out_of_range:
