@@ -312,3 +312,14 @@ def test_no_commit_goes_through_what_other_writers_do_not_ask(tmp_path: Path, mo
     with pytest.raises(exceptions.UnsupportedError, match="DynamoDB"):
         write_deltalake("s3://bucket/t", data)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_properties_of_the_callers_own_are_kept(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1]}))
+    with pytest.raises(deltalake.exceptions.DeltaError, match="Error parsing property 'mine':'1'"):
+        deltalake.DeltaTable(tmp_path).alter.set_table_properties({"mine": "1"})
+    DeltaTable(tmp_path).alter.set_table_properties({"mine": "1"})
+    deltalake.DeltaTable(tmp_path).alter.set_table_properties({"theirs": "2"}, raise_if_not_exists=False)
+    assert DeltaTable(tmp_path).metadata().configuration == {"mine": "1", "theirs": "2"}
+    with pytest.raises(exceptions.InvalidArgumentError, match="delta.mine"):
+        DeltaTable(tmp_path).alter.set_table_properties({"delta.mine": "1"})

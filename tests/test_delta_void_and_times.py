@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -128,3 +129,22 @@ def test_a_feed_behind_its_end_is_empty_where_that_is_allowed(tmp_path: Path) ->
     assert table.load_cdf(starting_version=2, ending_version=2, allow_out_of_range=True).read_all().num_rows == 1
     with pytest.raises(ValueError, match="starts before it ends"):
         table.load_cdf(starting_version=2, ending_version=1)
+
+
+LESS: list[tuple[pa.DataType, pa.Array, Any]] = [
+    (pa.date32(), pa.array([dt.datetime(1969, 12, 31, 5, tzinfo=dt.UTC)]), dt.date(1969, 12, 31)),
+    (pa.float32(), pa.array([0.1]), 0.10000000149011612),
+    (pa.decimal128(5, 2), pa.array([1.555]), Decimal("1.56")),
+    (pa.timestamp("us"), pa.array([1999], pa.timestamp("ns")), dt.datetime(1970, 1, 1, microsecond=1)),
+]
+
+
+@pytest.mark.parametrize(("kind", "values", "expected"), LESS, ids=lambda part: str(getattr(part, "type", part)))
+def test_what_is_kept_less_precisely_is_what_deltalake_keeps(
+    tmp_path: Path, kind: pa.DataType, values: pa.Array, expected: Any
+) -> None:
+    for library in (deltalake.write_deltalake, write_deltalake):
+        uri = str(tmp_path / library.__module__)
+        library(uri, pa.table({"x": pa.array([], kind)}))
+        library(uri, pa.table({"x": values}), mode="append")
+        assert DeltaTable(uri).to_pyarrow_table()["x"].to_pylist() == [expected]
