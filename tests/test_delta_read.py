@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from esker import exceptions
-from esker.delta import DeltaTable
+from esker.delta import DeltaTable, write_deltalake
 from tests.delta_logs import PROTOCOL, add, commit, metadata
 from tests.delta_rows import rows
 
@@ -163,6 +163,29 @@ def test_add_actions_are_those_of_the_peer(written: Path, flatten: bool) -> None
     common = [name for name in ours.column_names if name.startswith(("min.", "max.", "null_count."))]
     for name in set(common) & set(theirs.column_names):
         assert sorted(map(str, ours[name].to_pylist())) == sorted(map(str, theirs[name].to_pylist())), name
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_nulls_of_lists_and_maps_are_counted_as_by_the_peer(tmp_path: Path, checkpoint: bool) -> None:
+    lists, maps = pa.array([[1, None], None, [2]]), pa.array([None, None, [("k", 1)]], pa.map_(pa.string(), pa.int64()))
+    data = pa.table({"id": [1, None, 3], "l": lists, "s": pa.StructArray.from_arrays([maps, lists], ["m", "l"])})
+    write_deltalake(tmp_path, data)
+    write_deltalake(tmp_path, data.slice(0, 1), mode="append")
+    table = DeltaTable(tmp_path)
+    if checkpoint:
+        table.create_checkpoint()
+        table = DeltaTable(tmp_path)
+    found = table.get_add_actions(flatten=True)
+    theirs = pa.table(deltalake.DeltaTable(tmp_path).get_add_actions(flatten=True))
+    counts = [name for name in theirs.column_names if name.startswith("null_count.")]
+    assert set(counts) == {"null_count.id", "null_count.l", "null_count.s.m", "null_count.s.l"}
+    for name in counts:
+        assert sorted(found[name].to_pylist()) == sorted(theirs[name].to_pylist()), name
+    assert not [name for name in found.column_names if name.startswith(("min.", "max.")) and name[4:] != "id"]
+    nested = {tuple(row["null_count"]["s"].values()) for row in table.get_add_actions().to_pylist()}
+    assert nested == {(2, 1), (1, 0)}
+    assert table.to_pyarrow_dataset().to_table(filter=pc.field("l").is_null()).num_rows == 1
+    assert table.to_pyarrow_dataset().to_table(filter=pc.field("l").is_valid()).num_rows == 3
 
 
 def test_signatures_are_those_of_the_peer() -> None:

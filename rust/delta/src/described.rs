@@ -14,7 +14,7 @@ use arrow_select::take::take;
 use esker_store::StoreRef;
 
 use crate::error::{DeltaError, Result};
-use crate::prune::{wanted_columns, Selection};
+use crate::prune::{counted_columns, Selection};
 use crate::schema::DeltaType;
 use crate::snapshot::Snapshot;
 use crate::statistics::of_chunk;
@@ -85,7 +85,7 @@ impl Snapshot {
     }
 
     /// The statistics of files: `num_records`, then for each leaf column the three columns `null_count`, `min` and `max`, in the order of
-    /// the returned paths. Without `bounds`, only `num_records`.
+    /// the returned paths; lists and maps have bounds of the type of nulls. Without `bounds`, only `num_records`.
     pub async fn statistics(
         &self,
         store: &StoreRef,
@@ -95,7 +95,7 @@ impl Snapshot {
         let mut wanted = Vec::new();
         for field in &self.schema.fields {
             if bounds && !self.schema.partition_columns.contains(&field.name) {
-                wanted.extend(wanted_columns(field, &self.schema));
+                wanted.extend(counted_columns(field, &self.schema));
             }
         }
         let mut records = Int64Builder::new();

@@ -299,7 +299,14 @@ fn without_nan(values: &ArrayRef) -> ArrayRef {
 }
 
 /// The leaf columns below a field.
-pub(crate) fn wanted_columns(field: &DeltaField, schema: &DeltaSchema) -> Vec<WantedColumn> {
+fn wanted_columns(field: &DeltaField, schema: &DeltaSchema) -> Vec<WantedColumn> {
+    let mut wanted = counted_columns(field, schema);
+    wanted.retain(|column| !column.is_nested);
+    wanted
+}
+
+/// The columns below a field that statistics may count the nulls of: leaves, and lists and maps as wholes, which have no bounds.
+pub(crate) fn counted_columns(field: &DeltaField, schema: &DeltaSchema) -> Vec<WantedColumn> {
     let mut wanted = Vec::new();
     want(field, schema, &mut Vec::new(), &mut Vec::new(), &mut wanted);
     wanted
@@ -320,13 +327,21 @@ fn want(
             physical: physical.clone(),
             data_type: data_type.clone(),
             was_float: field.was_float(),
+            is_nested: false,
         }),
         DeltaType::Struct(fields) => {
             for inner in fields {
                 want(inner, schema, logical, physical, wanted);
             }
         }
-        DeltaType::Array(..) | DeltaType::Map(..) | DeltaType::Unread(_) => {}
+        DeltaType::Array(..) | DeltaType::Map(..) => wanted.push(WantedColumn {
+            logical: logical.clone(),
+            physical: physical.clone(),
+            data_type: DataType::Null,
+            was_float: false,
+            is_nested: true,
+        }),
+        DeltaType::Unread(_) => {}
     }
     logical.pop();
     physical.pop();

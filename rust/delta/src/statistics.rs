@@ -26,7 +26,7 @@ use crate::path::TableRoot;
 use crate::scalars::{Bound, ScalarColumn};
 use crate::sparse::ParquetFile;
 
-/// A leaf column whose statistics are wanted.
+/// A leaf column whose statistics are wanted, or a list or map.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct WantedColumn {
     /// Its path of logical names.
@@ -36,6 +36,8 @@ pub(crate) struct WantedColumn {
     pub(crate) data_type: DataType,
     /// Whether it was widened from float32.
     pub(crate) was_float: bool,
+    /// Whether it is a list or a map: its nulls are counted, it has no bounds, and its type here is that of nulls.
+    pub(crate) is_nested: bool,
 }
 
 /// The decoded statistics of a chunk.

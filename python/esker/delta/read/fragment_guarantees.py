@@ -50,7 +50,10 @@ def _terms(
 ) -> Iterator[tuple[int, pc.Expression]]:
     """What is true of one column: the file's number and a term."""
     kind = low.type
-    checks = (pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_null, pa.types.is_nested)
+    if pa.types.is_null(kind):
+        # Of lists and maps some writers counted the nulls within.
+        return
+    checks = (pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
     bounded = not any(check(kind) for check in checks)
     if pa.types.is_timestamp(kind):
         # Writers cut bounds to milliseconds.
