@@ -17,6 +17,7 @@ use crate::table::PyManifest;
 
 /// Rows by number, in the requested order.
 #[pyfunction]
+#[allow(clippy::too_many_arguments)] // They are Python's keywords.
 #[pyo3(signature = (store, manifest, indices, *, columns = None, in_structs = false, fragment_ids = None, blobs = "descriptions"))]
 pub(crate) fn take(
     py: Python<'_>,

@@ -91,7 +91,7 @@ impl Slots {
     }
 
     fn place(&self, hash: u32) -> usize {
-        u64::from(hash).checked_shr(self.shift).unwrap_or(0) as usize
+        hash.checked_shr(self.shift).unwrap_or(0) as usize
     }
 
     /// What is in the slot where a hash is looked for first.
