@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from .._native.expr import Expression
 
 if TYPE_CHECKING:
     from datafusion import ScalarUDF
 
-_LETTER = r"\p{Alphabetic}\p{N}"
-"""What words are made of, in a class of a regular expression: letters and numbers of any script."""
-_TEXT = pa.schema([("text", pa.string())])
+_ROWS = pa.schema([("text", pa.string()), ("words", pa.string())])
 
 
 def token_function() -> ScalarUDF:
@@ -40,30 +37,5 @@ def contains_tokens(texts: pa.Array, queries: pa.Array) -> pa.Array:
         >>> contains_tokens(pa.array(["a-b", "A b", None]), pa.array(["b a"] * 3)).to_pylist()
         [True, False, None]
     """
-    places, results = [], []
-    for query in pc.unique(queries).to_pylist():
-        asked = pc.is_null(queries) if query is None else pc.equal(queries, query)
-        rows = pc.indices_nonzero(asked)
-        places.append(rows)
-        results.append(_have_words(texts.take(rows), _words(query or "")))
-    if not places:
-        return pa.nulls(0, pa.bool_())
-    return pa.concat_arrays(results).take(pc.sort_indices(pa.concat_arrays(places)))
-
-
-def _words(query: str) -> list[str]:
-    letters = sorted(set(query))
-    of_word = dict(zip(letters, _matches(pa.array(letters, pa.string()), f"[{_LETTER}]").to_pylist(), strict=True))
-    return sorted(set("".join(letter if of_word[letter] else " " for letter in query).split(" ")) - {""})
-
-
-def _have_words(texts: pa.Array, words: list[str]) -> pa.Array:
-    found = pc.equal(texts, texts)
-    for word in words:
-        found = pc.and_(found, _matches(texts, f"(?:^|[^{_LETTER}]){word}(?:[^{_LETTER}]|$)"))
-    return found
-
-
-def _matches(texts: pa.Array, pattern: str) -> pa.Array:
-    expression = Expression.parse_sql(f"regexp_like(text, '{pattern}')", _TEXT)
-    return pa.array(expression.evaluate(pa.RecordBatch.from_arrays([texts], schema=_TEXT)))
+    rows = pa.RecordBatch.from_arrays([texts, queries], schema=_ROWS)
+    return pa.array(Expression.parse_sql("contains_tokens(text, words)", _ROWS).evaluate(rows))

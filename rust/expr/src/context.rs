@@ -12,7 +12,7 @@ use datafusion_functions::core::planner::CoreFunctionPlanner;
 use datafusion_functions_nested::planner::{FieldAccessPlanner, NestedFunctionPlanner};
 use sqlparser::ast::{DataType as SqlType, TimezoneInfo};
 
-use crate::functions::{json_functions, square_root};
+use crate::functions::{contains_tokens, json_functions, square_root};
 
 /// Every scalar function by each of its names.
 static FUNCTIONS: LazyLock<HashMap<String, Arc<ScalarUDF>>> = LazyLock::new(|| {
@@ -24,7 +24,7 @@ static FUNCTIONS: LazyLock<HashMap<String, Arc<ScalarUDF>>> = LazyLock::new(|| {
         }
         functions.insert(function.name().to_owned(), function);
     }
-    for function in json_functions().chain([square_root()]) {
+    for function in json_functions().chain([square_root(), contains_tokens()]) {
         functions.insert(function.name().to_owned(), function);
     }
     functions

@@ -38,6 +38,10 @@ impl NumberedTexts {
                 *hash = high;
                 touched |= slots.first(high);
             }
+            // The items that they most likely are: one after the other they would be waited for.
+            for hash in hashes.iter().take(indices.len()) {
+                touched |= u64::from(found.first_byte(slots.first(*hash)));
+            }
             std::hint::black_box(touched);
             for (hash, index) in hashes.iter().zip(indices) {
                 let value = values.get(index);
@@ -54,6 +58,13 @@ impl NumberedTexts {
             }
         }
         Some(found)
+    }
+
+    /// A byte of the item whose number is in a slot.
+    fn first_byte(&self, held: u64) -> u8 {
+        #[allow(clippy::cast_possible_truncation)] // The number.
+        let start = self.offsets.get(held as u32 as usize);
+        start.and_then(|start| self.bytes.get(*start)).copied().unwrap_or(0)
     }
 
     fn get(&self, number: u32) -> Option<&[u8]> {

@@ -9,11 +9,16 @@ pub(super) fn numbered_words<const WIDTH: usize>(bytes: &[u8], limit: usize) -> 
     let mut items: Vec<[u8; WIDTH]> = Vec::new();
     let mut numbers = Vec::with_capacity(words.len());
     let mut slots = Slots::new(1024);
+    let mut hashes = [0; BATCH];
     for words in words.chunks(BATCH) {
-        let touched = words.iter().fold(0, |touched, word| touched ^ slots.first(word));
+        let mut touched = 0;
+        for (hash, word) in hashes.iter_mut().zip(words) {
+            *hash = mixed(word);
+            touched |= slots.first(*hash);
+        }
         std::hint::black_box(touched);
-        for word in words {
-            let found = slots.find(&items, word);
+        for (hash, word) in hashes.iter().zip(words) {
+            let found = slots.find(&items, word, *hash);
             let number = match found {
                 Ok(number) => number,
                 Err(slot) => {
@@ -55,7 +60,7 @@ impl Slots {
     fn of<const WIDTH: usize>(items: &[[u8; WIDTH]], size: usize) -> Slots {
         let mut slots = Slots::new(size);
         for (number, item) in (0..).zip(items) {
-            if let Err(slot) = slots.find(items, item) {
+            if let Err(slot) = slots.find(items, item, mixed(item)) {
                 slots.put(slot, number);
             }
         }
@@ -68,20 +73,25 @@ impl Slots {
         }
     }
 
-    fn place<const WIDTH: usize>(&self, word: &[u8; WIDTH]) -> usize {
-        usize::try_from(mixed(word) >> self.shift).unwrap_or(0)
+    fn place(&self, hash: u64) -> usize {
+        usize::try_from(hash >> self.shift).unwrap_or(0)
     }
 
-    /// What is in the slot where a word is looked for first.
+    /// What is in the slot where a word of this hash is looked for first.
     #[inline(always)]
-    fn first<const WIDTH: usize>(&self, word: &[u8; WIDTH]) -> u32 {
-        self.numbers.get(self.place(word)).copied().unwrap_or(0)
+    fn first(&self, hash: u64) -> u32 {
+        self.numbers.get(self.place(hash)).copied().unwrap_or(0)
     }
 
-    /// The number of a word, or the slot where it goes.
+    /// The number of a word, by its hash, or the slot where it goes.
     #[inline(always)]
-    fn find<const WIDTH: usize>(&self, items: &[[u8; WIDTH]], word: &[u8; WIDTH]) -> std::result::Result<u32, usize> {
-        let mut slot = self.place(word);
+    fn find<const WIDTH: usize>(
+        &self,
+        items: &[[u8; WIDTH]],
+        word: &[u8; WIDTH],
+        hash: u64,
+    ) -> std::result::Result<u32, usize> {
+        let mut slot = self.place(hash);
         loop {
             match self.numbers.get(slot) {
                 Some(&number) if number != Self::FREE => {
