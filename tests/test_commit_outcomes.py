@@ -488,6 +488,25 @@ def test_a_lock_that_fails_after_the_put_does_not_undo_it(tmp_path: Path) -> Non
         lance.write_dataset(_rows(50, 1), uri, mode="append", commit_lock=lock)
 
 
+def test_a_lock_that_fails_after_a_lost_race_is_told_of(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    _seed(uri)
+    calls = []
+
+    @contextmanager
+    def lock(version: int) -> Iterator[None]:
+        calls.append(version)
+        if len(calls) == 1:
+            esker.write_dataset(_rows(60, 1), uri, mode="append")
+        yield
+        if len(calls) == 1:
+            raise TimeoutError("lost it")
+
+    with pytest.warns(UserWarning, match="lock of version 3.*lost it"):
+        assert esker.write_dataset(_rows(50, 1), uri, mode="append", commit_lock=lock).version == 4
+    assert calls == [3, 4]
+
+
 @pytest.mark.parametrize("verb", ["append", "update", "delete", "upsert", "add columns"])
 def test_files_of_a_refused_commit_go_and_all_others_stay(verb: str, tmp_path: Path) -> None:
     """Refused is what others leave no room for, known after reading what they did."""

@@ -145,3 +145,25 @@ def test_times_that_clocks_leap_over_or_show_twice_are_taken(place: Path) -> Non
     ):
         table.update(new_values={"n": local})
         assert assigned(table, "update", "to", "n") == moment.replace(tzinfo=dt.UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2024-11-03 01:30:00", "2024-11-03 05:30"),
+        ("2024-03-10 02:30:00", "2024-03-10 07:30"),
+        ("2024-01-01", "2024-01-01 05:00"),
+        ("2024-01-01 00:00:00Z", "2024-01-01 00:00"),
+        ("2024-01-01T00:00:00+02:00", "2023-12-31 22:00"),
+    ],
+)
+@pytest.mark.parametrize("strict", [True, False])
+def test_texts_are_times_as_times_without_a_zone_are(place: Path, text: str, expected: str, strict: bool) -> None:
+    """Where clocks leap, too: twice an hour, or none."""
+    table = DeltaTable(place, session_timezone=NEW_YORK)
+    table.update({"text": f"'{text}'"})
+    for sql in ("text", f"'{text}'"):
+        table.update({"to": sql, "many": f"[{sql}]"}, error_on_type_mismatch=strict)
+        moment = dt.datetime.fromisoformat(expected).replace(tzinfo=dt.UTC)
+        row = table.to_pyarrow_table().to_pylist()[0]
+        assert (row["to"], row["many"]) == (moment, [moment])

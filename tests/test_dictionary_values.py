@@ -67,6 +67,28 @@ def test_columns_of_them_are_not_added(tmp_path: Path) -> None:
     assert lance.dataset(uri).version == 1
 
 
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_tables_that_have_them_are_changed_as_others_are(
+    tmp_path: Path, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As releases before wrote them."""
+    days = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array([DAY, dt.date(2021, 1, 1)]))
+    rows, uri = pa.table({"id": [1, 2, 3], "d": days}), str(tmp_path / "t")
+    with monkeypatch.context() as patched:
+        patched.setattr("esker.lance.write.staging.check_new_columns", lambda schema: None)
+        esker.write_dataset(rows, uri, data_storage_version=version)
+    dataset = esker.dataset(uri)
+    dataset.insert(rows)
+    dataset.update({"id": "id + 10"}, where="id = 2")
+    dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows.slice(2))
+    dataset.optimize.compact_files()
+    assert dataset.count_rows() == 6
+    assert set(dataset.to_table()["d"].to_pylist()) == {DAY, dt.date(2021, 1, 1)}
+    dataset.alter_columns({"path": "d", "data_type": pa.date32()})
+    dataset.optimize.compact_files()
+    assert lance.dataset(uri).to_table() == dataset.to_table()
+
+
 @pytest.mark.parametrize("name", WRITTEN)
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_other_values_are_read_by_both(tmp_path: Path, version: str, name: str) -> None:

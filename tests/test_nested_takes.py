@@ -91,6 +91,38 @@ def test_json_below_a_path_is_text(tmp_path: Path) -> None:
     assert found.to_pylist() == [{"s": {"j": None}}, {"s": {"j": '{"a":1}'}}]
 
 
+def test_maps_and_vectors_are_taken_as_a_whole(tmp_path: Path) -> None:
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(range(6), pa.float32()), 2)
+    rows = pa.table(
+        {
+            "m": pa.array([[("k", 1)], [("j", 2)], None], pa.map_(pa.string(), pa.int64())),
+            "s": pa.StructArray.from_arrays([pa.array([1, 2, 3]), vectors], ["a", "v"]),
+        }
+    )
+    theirs, ours = (
+        library.write_dataset(rows, str(tmp_path / library.__name__), data_storage_version="2.2")
+        for library in (lance, esker)
+    )
+    for columns in (["m.entries.key"], ["s.v.item"]):
+        assert ours.take([2, 0], columns=columns) == theirs.take([2, 0], columns=columns)
+    assert ours.take([1], columns=("s.a",)).schema.names == ["s"]
+
+
+def test_fields_of_packed_structs_are_columns(tmp_path: Path) -> None:
+    """pylance reads other bytes than theirs."""
+    type_ = pa.struct([("a", pa.int64()), ("b", pa.int32())])
+    field = pa.field("p", type_, metadata={"lance-encoding:packed": "true", "packed": "true"})
+    rows = pa.table([pa.array([{"a": i, "b": 2 * i} for i in range(5)], type_)], schema=pa.schema([field]))
+    dataset = esker.write_dataset(rows, str(tmp_path / "t"), data_storage_version="2.1")
+    assert dataset.take([3, 1], columns=["p.b"]).to_pydict() == {"p.b": [6, 2]}
+
+
+def test_ids_beyond_63_bits_are_ids_of_no_row(tmp_path: Path) -> None:
+    for library in (lance, esker):
+        dataset = library.write_dataset(ROWS, str(tmp_path / library.__name__), enable_stable_row_ids=True)
+        assert dataset._take_rows([0, 2**63], ["id"])["id"].to_pylist() == [1]
+
+
 @pytest.mark.parametrize("columns", [["st.nope"], ["nope.a"], ["l.x"], ["st.a", "nope"]], ids=str)
 def test_a_path_that_leads_nowhere_is_named(tmp_path: Path, columns: list[str]) -> None:
     ours = esker.write_dataset(ROWS, str(tmp_path / "t"))
@@ -102,7 +134,12 @@ def test_numbers_of_a_list_are_checked() -> None:
     dataset = esker.write_dataset(pa.table({"n": [7, 8, 9]}), "memory://numbers-of-a-list")
     for indices in ([2, 0, 2], (2, 0, 2), [2, True, 2], range(2, -1, -1)):
         assert dataset.take(indices)["n"].to_pylist() == [[7, 8, 9][number] for number in indices]
-    for indices, found in (([0, -1], "-1"), ([0, 3], "3"), ([2**63], "integers"), ([0, -(2**70)], "integers")):
+    for indices, found in (
+        ([0, -1], "-1"),
+        ([0, 3], "3"),
+        ([2**63], "9223372036854775808"),
+        ([0, -(2**70)], "integers"),
+    ):
         with pytest.raises((OutOfRangeError, InvalidArgumentError), match=found):
             dataset.take(indices)
     for wrong in ([0, None], [1.5], [0, "1"], [True, False]):

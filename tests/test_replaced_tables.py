@@ -14,6 +14,7 @@ import pytest
 import esker
 from esker.delta import DeltaTable, write_deltalake
 from esker.exceptions import CommitConflictError
+from esker.repo import Repository
 
 _OLD = pa.table({"k": pa.array(range(100)), "v": pa.array([f"old {i}" for i in range(100)])})
 _NEW = pa.table({"k": pa.array(range(1000, 1050)), "v": pa.array([f"new {i}" for i in range(50)])})
@@ -140,3 +141,15 @@ def test_a_handle_of_a_table_that_others_write_to_goes_on(tmp_path: Path, format
     write_deltalake(uri, _OLD.slice(50, 2), mode="append")
     handle.delete("k = 0")
     assert len(DeltaTable(uri).to_pyarrow_table()) == 23
+
+
+def test_a_table_that_was_made_anew_within_a_transaction_is_another(tmp_path: Path) -> None:
+    main = Repository.create(str(tmp_path / "lake")).branch("main")
+    with main.transact("twice") as tx:
+        uri = tx.store_uri("t")
+        stale = esker.write_dataset(pa.table({"id": [1, 2, 3]}), uri)
+        esker.LanceDataset.drop(uri)
+        esker.write_dataset(pa.table({"id": [10, 20, 30]}), uri)
+        with pytest.raises(CommitConflictError, match="another manifest"):
+            esker.write_dataset(pa.table({"id": [4]}), stale, mode="append")
+    assert esker.dataset(main.store_uri("t")).to_table()["id"].to_pylist() == [10, 20, 30]

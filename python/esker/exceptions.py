@@ -161,7 +161,7 @@ def of_changes() -> Iterator[None]:
         if type(error) is not InvalidArgumentError:
             raise
         refused = InvalidChangeError(error.message, **error.facts)
-        raise refused.with_traceback(error.__traceback__) from error.__cause__
+        raise refused.with_traceback(error.__traceback__) from (error.__cause__ or error.__context__)
 
 
 class InvalidTypeError(InvalidArgumentError, TypeError):

@@ -8,6 +8,8 @@ import pyarrow as pa
 
 from .._native.scan import BatchStream
 
+_LITTLE = 4096
+
 
 def read(stream: BatchStream) -> Iterator[pa.RecordBatch]:
     """The batches of a native stream. Its errors are raised as `EskerError`s: the C stream carries only their text."""
@@ -41,3 +43,19 @@ def cut_to_bytes(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.R
         step = max(1, -(-batch.num_rows // pieces))
         for start in range(0, max(batch.num_rows, 1), step):
             yield batch.slice(start, step)
+
+
+def owned(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A copy of a batch in memory of its own: whoever made it may fill its memory anew.
+
+    A batch that is a small part of its memory is a slice of a larger one, and comes back as it is.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.arrow.batches import owned
+        >>> owned(pa.record_batch({"id": [1, 2]})).num_rows
+        2
+    """
+    if batch.get_total_buffer_size() > 2 * batch.nbytes + _LITTLE:
+        return batch
+    return batch.copy_to(pa.default_cpu_memory_manager())

@@ -8,13 +8,14 @@ types that files hold, JSON text becomes JSONB, and prepared blobs become values
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
 from ..exceptions import InvalidArgumentError
 from .batch_source import BatchSource
+from .batches import owned
 from .casting import cast_batch
 from .json_columns import as_jsonb
 from .plain_types import plain_schema
@@ -101,7 +102,10 @@ def _source(data_obj: ReaderLike, schema: pa.Schema | None) -> BatchSource:
     if isinstance(data_obj, Iterable) and not isinstance(data_obj, str | bytes):
         if schema is None:
             raise InvalidArgumentError("an iterator of record batches needs a schema, pass schema=")
-        return BatchSource(schema, (cast_batch(_require_batch(item), schema) for item in data_obj))
+        # Whoever makes batches as they are asked for may fill the same memory anew.
+        is_there = isinstance(data_obj, Sized)
+        batches = (_require_batch(item) for item in data_obj)
+        return BatchSource(schema, (cast_batch(it if is_there else owned(it), schema) for it in batches))
     raise TypeError(
         f"expected a table, a record batch, a reader, a dataset, a data frame, an iterator of batches or an object "
         f"with __arrow_c_stream__, found {type(data_obj).__name__}"

@@ -317,7 +317,11 @@ class _Race:
 
     def _check_released(self, change: CommitProtocol, version: int) -> None:
         """Raises where the lock of a version was not released: nobody knows how long it was ours."""
-        error = change.unreleased.get(version) if isinstance(change, PutsUnderLock) else None
+        unreleased = change.unreleased if isinstance(change, PutsUnderLock) else {}
+        for other, lost in unreleased.items():
+            if other != version:
+                tell(f"the lock of version {other}, which was another writer's, could not be released: {lost}")
+        error = unreleased.get(version)
         if error is not None:
             after = f"was put, but its lock could not be released ({error})"
             raise _unknown(change, version, "", after) from error

@@ -16,7 +16,7 @@ from ..arrow.plain_types import plain_array, plain_schema, plain_type
 from ..arrow.prepared_blobs import marked_schema
 from ..arrow.struct_offsets import rebased
 from ..exceptions import InvalidArgumentError, SchemaMismatchError
-from ..lance.write.checking import check_input_schema
+from ..lance.write.checking import check_new_columns
 from ..lance.write.compression import DEFAULT_COMPRESSION, Compression, checked_compression
 from ..missing import refuse_options
 from ..storage_version import file_version
@@ -196,7 +196,7 @@ class LanceFileWriter:
 
     def _open(self, schema: pa.Schema) -> FileWriter:
         schema = marked_schema(stored_schema(plain_schema(schema)))
-        check_input_schema(schema)
+        check_new_columns(schema)
         page_bytes = self._max_page_bytes
         if self._cache_bytes is not None:
             share = max(1, self._cache_bytes // max(1, len(schema)))

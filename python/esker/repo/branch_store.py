@@ -96,7 +96,6 @@ def _open_old_ref(uri: str, options: Mapping[str, str], durable: bool) -> Store:
     return RefFolder.of(core, core.resolve(unquote(ref)).meta_range_id, path, uri)
 
 
-# Where a transaction's repository is cannot be told from its token.
-stores.register(transactions.SCHEME, transactions.open_store, is_behind_network=True)
+stores.register(transactions.SCHEME, transactions.open_store, is_behind_network=transactions.is_behind_network)
 stores.register(SCHEME, _open_address)
 stores.register(OLD_REF, _open_old_ref)

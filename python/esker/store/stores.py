@@ -52,13 +52,14 @@ def is_behind_network(uri: str) -> bool:
     scheme, _, rest = uri.partition("://")
     if scheme.lower() == "esker" and "@" in rest:
         return is_behind_network(unquote(rest.partition("@")[0]))
-    return scheme.lower() in _BEHIND_NETWORK
+    said = _BEHIND_NETWORK.get(scheme.lower(), False)
+    return said(uri) if callable(said) else said
 
 
 _factories: dict[str, StoreFactory] = dict.fromkeys(("file", "memory", *OBJECT_STORES), _native_store)
 _factories["s3+ddb"] = _s3_store
 
-_BEHIND_NETWORK = {*OBJECT_STORES, "s3+ddb"}
+_BEHIND_NETWORK: dict[str, bool | Callable[[str], bool]] = dict.fromkeys((*OBJECT_STORES, "s3+ddb"), True)
 
 _REGISTERED_BY = dict.fromkeys(("esker", "esker-hook", "esker-ref", "esker-tx"), "esker.repo.branch_store")
 """Schemes of packages above this one, and the modules that register them on import."""
@@ -75,13 +76,16 @@ def is_in_repository(uri: str) -> bool:
     return uri.partition("://")[0].lower() in _REGISTERED_BY
 
 
-def register(scheme: str, factory: StoreFactory, *, is_behind_network: bool = False) -> None:
+def register(
+    scheme: str, factory: StoreFactory, *, is_behind_network: bool | Callable[[str], bool] | None = None
+) -> None:
     """Registers `factory` for URIs of `scheme`; it replaces the one that was registered before.
 
     Args:
         scheme: The part before `://`, in lower case.
         factory: Called with the URI, the storage options and whether puts are durable.
-        is_behind_network: Whether each read costs a request, so that tables save what they can.
+        is_behind_network: Whether each read costs a request, so that tables save what they can; or a function of the
+            URI that tells. None leaves what was registered before; of a new scheme it is False.
 
     Example:
         `register("repo", open_branch)`
@@ -89,7 +93,8 @@ def register(scheme: str, factory: StoreFactory, *, is_behind_network: bool = Fa
     if not _SCHEME.match(f"{scheme}://") or scheme != scheme.lower():
         raise InvalidArgumentError(f"expected a URI scheme in lower case, found {scheme!r}")
     _factories[scheme] = factory
-    (_BEHIND_NETWORK.add if is_behind_network else _BEHIND_NETWORK.discard)(scheme)
+    if is_behind_network is not None:
+        _BEHIND_NETWORK[scheme] = is_behind_network
 
 
 def absolute(uri: str | os.PathLike[str]) -> str:

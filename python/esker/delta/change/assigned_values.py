@@ -20,6 +20,8 @@ from ...exceptions import EskerError, InvalidArgumentError
 from ..read.session_zone import instants, shown, zone_name
 from ..write.conformed_values import fitted
 
+_WITH_ZONE = r"(?i)(?:z|:\d{2}(?:\.\d+)?\s*[+-]\d{2}(?::?\d{2})?)\s*$"
+"""What a text ends with that says its zone."""
 _NAMES = {
     pa.bool_(): "Boolean",
     pa.int8(): "Int8",
@@ -107,7 +109,19 @@ class AssignedColumn:
         zone = zone_name(self.session_timezone)
         if zone != "UTC" and types.is_timestamp(kind) and _has_zone(found) not in (None, _has_zone(kind)):
             return self._in_session(values, kind, zone)
-        if types.is_binary(found):
+        if zone != "UTC" and _has_zone(kind) and (types.is_string(found) or types.is_large_string(found)):
+            return self._texts_in_session(values, kind, zone, strict)
+        return self._by_sql(values, kind, zone, strict)
+
+    def _texts_in_session(self, values: pa.Array, kind: pa.DataType, zone: str, strict: bool) -> pa.Array:
+        """Times of texts; those without a zone are of the session's, as times without one are."""
+        told = pc.match_substring_regex(values, _WITH_ZONE)
+        others = self._by_sql(pc.if_else(told, None, values), pa.timestamp("us"), "UTC", strict)
+        made = self._by_sql(pc.if_else(told, values, None), kind, zone, strict)
+        return pc.coalesce(made, self._in_session(others, kind, zone))
+
+    def _by_sql(self, values: pa.Array, kind: pa.DataType, zone: str, strict: bool) -> pa.Array:
+        if pa.types.is_binary(values.type):
             # Arrow looks at bytes as texts all at once, those of other rows among them; at views one by one.
             values = values.cast(pa.binary_view())
         kind = shown(kind, zone)

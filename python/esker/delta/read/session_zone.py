@@ -24,7 +24,7 @@ _CALLED = {"now", "getdate", "today", "curdate"}
 """Those that are functions with parentheses only."""
 _CLOCK = re.compile(
     r"'(?:[^']|'')*'|`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\""
-    r"|(?<![\w.])(?P<word>now|getdate|current_timestamp|today|curdate|current_date)\b(?!\s*\.)(?P<call>\s*\(\s*\))?",
+    r"|(?<![\w.])(?P<word>now|getdate|current_timestamp|today|curdate|current_date)\b(?!\s*\.)(?P<call>\s*\(\s*\))?(?!\s*\()",
     re.IGNORECASE,
 )
 _WITH_ZONE = re.compile(r"\d\s*(?:Z|[+-]\d{2}(?::?\d{2})?)$", re.IGNORECASE)

@@ -26,7 +26,7 @@ from ..scan.options import ScanOptions
 from ..scan.scan import Scan
 from ..system_columns import ROW_ADDRESS
 from ..version import TableVersion
-from ..write.checking import check_input_schema
+from ..write.checking import check_new_columns
 from .column_writer import ColumnWriter
 
 EXTENSION_NAME = b"ARROW:extension:name"
@@ -112,7 +112,7 @@ def cast_fields(
         stored = stored_schema(pa.schema([pa.field(old.name, type_, old.nullable, metadata=kept or None)]))
         fields.append(stored.field(0))
     for field in fields:
-        check_input_schema(pa.schema([field]))
+        check_new_columns(pa.schema([field]))
     first_id = table.manifest.max_field_id + 1
     for path, field in zip(types, fields, strict=True):
         made = Schema.from_arrow(pa.schema([field]), first_id=first_id)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ..._native import table as native
 from ...arrow.batch_source import BatchSource
+from ...arrow.batches import owned
 from ...arrow.json_columns import as_json_text, stored_batch, stored_schema
 from ...exceptions import InvalidArgumentError, NotFoundError, SchemaMismatchError
 from ...udf import BatchUDF
@@ -86,7 +87,8 @@ class FunctionValues:
         """The values of one fragment's rows."""
         for number, batch in enumerate(_batches(table, fragment, self._read_columns, self._batch_size)):
             result = self._function.of_batch((table.number, fragment.id, number), self._input(batch))
-            yield stored_batch(result).append_column(ROW_ADDRESS, batch[ROW_ADDRESS])
+            # The function may fill the same memory anew for the next batch.
+            yield owned(stored_batch(result)).append_column(ROW_ADDRESS, batch[ROW_ADDRESS])
 
     def finish(self) -> None:
         """Does nothing: fragments are independent of each other."""

@@ -23,7 +23,7 @@ from ...commit.orphans import StagedFiles
 from ...exceptions import InvalidChangeError
 from ..system_columns import ROW_ADDRESS
 from ..version import TableVersion
-from ..write.checking import check_input_schema
+from ..write.checking import check_new_columns
 from ..write.compression import compression_of
 from ..write.request import DEFAULT_MEMORY_LIMIT
 from ..write.staging import blob_folder
@@ -71,7 +71,7 @@ class ColumnWriter:
         new = source.schema(table)
         if not new.names:
             raise InvalidChangeError("expected columns to add, beside the key where values are joined, found none")
-        check_input_schema(new)
+        check_new_columns(new)
         schema = table.manifest.schema
         fields = Schema.from_arrow(new, first_id=table.manifest.max_field_id + 1)
         extended = schema.extended(fields)

@@ -15,10 +15,13 @@ from ..._native.store import Store
 from ..._native.table import Manifest
 from ...arrow.batches import read_all
 from ...arrow.json_columns import as_json_text, has_jsonb
-from ...arrow.paths import parts_of
+from ...arrow.paths import parts_of, path_of
 from ...exceptions import InvalidTypeError, OutOfRangeError
 from ..system_columns import ROW_OFFSET, SYSTEM_COLUMNS
 from .projection import Projection
+
+_MOST = 2**63 - 1
+"""The most that Arrow takes an integer of Python for without being told its type."""
 
 
 def take_rows(
@@ -116,13 +119,37 @@ def _with_row_numbers(table: pa.Table) -> pa.Table:
 
 def _fields(columns: list[str] | dict[str, str] | None, schema: pa.Schema) -> list[str] | None:
     """The names of a list with paths among them, each once; None where there is none."""
-    if not isinstance(columns, list) or "*" in columns or all(name in schema.names for name in columns):
+    if not isinstance(columns, list | tuple) or "*" in columns or all(name in schema.names for name in columns):
         return None
     known = {*schema.names, *SYSTEM_COLUMNS}
-    paths = [name for name in columns if isinstance(name, str) and name not in known]
-    if not paths or any(parts_of(path)[0] not in schema.names or len(parts_of(path)) == 1 for path in paths):
+    paths = {name: parts_of(name) for name in columns if isinstance(name, str) and name not in known}
+    if not paths or any(len(parts) == 1 or parts[0] not in schema.names for parts in paths.values()):
         return None
-    return list(dict.fromkeys(columns))
+    if any(_is_packed(schema.field(parts[0])) for parts in paths.values()):
+        return None
+    return list(dict.fromkeys(_readable(paths[name], schema) if name in paths else name for name in columns))
+
+
+def _is_packed(field: pa.Field) -> bool:
+    """Whether a struct's fields lie in one column, of which a part cannot be read; at any depth."""
+    metadata = field.metadata or {}
+    if b"packed" in metadata or b"lance-encoding:packed" in metadata:
+        return True
+    return any(_is_packed(field.type.field(index)) for index in range(field.type.num_fields))
+
+
+def _readable(parts: list[str], schema: pa.Schema) -> str:
+    """The path up to a map or a fixed-size list, which are read as a whole."""
+    type_, end = schema.field(parts[0]).type, 1
+    while end < len(parts) and (pa.types.is_struct(type_) or pa.types.is_list(type_) or pa.types.is_large_list(type_)):
+        if pa.types.is_struct(type_):
+            index = type_.get_field_index(parts[end])
+            type_ = type_.field(index).type if index >= 0 else pa.null()
+        else:
+            type_ = type_.value_type
+        end += 1
+    whole = pa.types.is_map(type_) or pa.types.is_fixed_size_list(type_)
+    return path_of(parts[:end] if whole else parts)
 
 
 def _projected(table: pa.Table, projection: Projection) -> pa.Table:
@@ -172,9 +199,10 @@ def _check_range(low: int, high: int, rows: int) -> None:
 
 def _to_array(indices: Any) -> pa.Array:
     if hasattr(indices, "dtype"):
-        return pa.array(indices)
+        return pa.array(indices) if len(indices) else pa.array([], pa.int64())
     try:
-        numbers = pa.array(list(indices))
+        given = list(indices)
+        numbers = pa.array(given, pa.uint64() if given and max(given) > _MOST else None)
         return numbers if len(numbers) else numbers.cast(pa.int64())
     except (pa.ArrowInvalid, OverflowError, TypeError) as error:
         raise InvalidTypeError(f"expected row numbers as integers: {error}") from error

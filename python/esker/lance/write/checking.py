@@ -30,6 +30,41 @@ def check_input_schema(schema: pa.Schema) -> None:
         _check_dimensions(field, field.name)
 
 
+def check_new_columns(schema: pa.Schema) -> None:
+    """Refuses columns that a table is not to get: `check_input_schema`, and dictionaries that pylance cannot open.
+
+    Tables that have such dictionaries are read and changed as others are.
+
+    Raises:
+        UnsupportedError: A dictionary's values are dates, times, decimals or bytes of one width.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.lance.write.checking import check_new_columns
+        >>> check_new_columns(pa.schema([("d", pa.dictionary(pa.int8(), pa.string()))]))
+    """
+    check_input_schema(schema)
+    for field in schema:
+        _check_dictionaries(field.type, field.name)
+
+
+def _check_dictionaries(type_: pa.DataType, path: str) -> None:
+    types = pa.types
+    if types.is_dictionary(type_):
+        values = type_.value_type
+        if types.is_temporal(values) or types.is_decimal(values) or types.is_fixed_size_binary(values):
+            raise UnsupportedError(
+                f"column {path!r}: expected a dictionary of strings, binary, integers, floats or booleans, found "
+                f"{type_}, which makes a table that pylance cannot open; use plain values",
+                column=path,
+                type=str(type_),
+            )
+        return
+    for index in range(type_.num_fields):
+        child = type_.field(index)
+        _check_dictionaries(child.type, f"{path}.{child.name}")
+
+
 def _check_dimensions(field: pa.Field, path: str) -> None:
     """Refuses vectors of no values: a file could not tell how many of them there are."""
     if pa.types.is_fixed_size_list(field.type) and field.type.list_size == 0:

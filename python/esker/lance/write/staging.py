@@ -24,7 +24,7 @@ from ...progress import Progress, Tally
 from ..base_path import DatasetBasePath, numbered, target_ids
 from ..cleanup.automatic import config_of
 from ..fragment_metadata import FragmentMetadata
-from .checking import checked
+from .checking import check_new_columns, checked
 from .compression import compression_config, compression_of
 from .conforming import ConformedRows, conformed
 from .request import DEFAULT_MAX_ROWS_PER_GROUP, WriteMode, WriteRequest
@@ -96,6 +96,8 @@ def stage(request: WriteRequest) -> StagedFragments:
             f'a table at {target.log.uri} exists already; use mode="append" or mode="overwrite"', uri=target.log.uri
         )
     incoming = coerce_reader(request.data, request.schema)
+    if request.mode != "append" or target.base is None:
+        check_new_columns(incoming.schema)
     return _stored(conformed(checked(incoming), request), request)
 
 

@@ -16,6 +16,7 @@ from ..._native.graveler import BranchStaging
 from ..._native.store import Store
 from ...commit.loop import follow
 from ...exceptions import NotFoundError
+from ...store import stores
 from ..core.repository_core import RepositoryCore
 from ..objects.staging import StagedEntry, Staging
 from .folder_store import FolderStore, plain
@@ -76,6 +77,12 @@ def end(token: str) -> None:
 def uri_of(token: str, path: str) -> str:
     """The URI of a folder."""
     return f"{SCHEME}://{token}/{path.strip('/')}".rstrip("/")
+
+
+def is_behind_network(uri: str) -> bool:
+    """Whether the repository of a transaction is behind a network; of one that has ended nobody asks any more."""
+    found = _open.get(uri.removeprefix(f"{SCHEME}://").partition("/")[0])
+    return found is not None and stores.is_behind_network(found.core.uri)
 
 
 def open_store(uri: str, options: Mapping[str, str], durable: bool) -> Store:

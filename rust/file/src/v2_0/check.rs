@@ -36,9 +36,7 @@ fn check_field(field: &Field, path: &str) -> Result<()> {
             return refuse("a fixed_size_list of anything but fixed-width values; use list");
         }
         DataType::Dictionary(_, value) if !is_dictionary_value(value) => {
-            return refuse(
-                "a dictionary of anything but strings, binary, integers, floats and booleans; use plain values",
-            );
+            return refuse("a dictionary of anything but fixed-width values, strings or binary; use plain values");
         }
         _ => {}
     }
@@ -71,11 +69,9 @@ fn is_fixed_width(data_type: &DataType) -> bool {
     }
 }
 
-/// Readers take no other type for that of a dictionary: pylance could not open the table.
 fn is_dictionary_value(data_type: &DataType) -> bool {
     matches!(
         data_type,
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary | DataType::Boolean
-    ) || data_type.is_integer()
-        || data_type.is_floating()
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary
+    ) || is_fixed_width(data_type)
 }

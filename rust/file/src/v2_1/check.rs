@@ -90,9 +90,7 @@ fn check_field(field: &Field, path: &str, version: FileVersion, around: Around) 
             below.list = true;
         }
         DataType::Dictionary(_, value) if !is_dictionary_value(value) => {
-            return refuse(
-                "a dictionary of anything but strings, binary, integers, floats and booleans; use plain values",
-            );
+            return refuse("a dictionary of anything but fixed-width values, strings or binary; use plain values");
         }
         DataType::Struct(fields) if fields.is_empty() && (around.list || around.fixed_size_list) => {
             return refuse("structs without fields in a list, no version can; give them a field");
@@ -160,11 +158,14 @@ fn is_item(data_type: &DataType) -> bool {
     }
 }
 
-/// Readers take no other type for that of a dictionary: pylance could not open the table.
 fn is_dictionary_value(data_type: &DataType) -> bool {
     matches!(
         data_type,
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary | DataType::Boolean
-    ) || data_type.is_integer()
-        || data_type.is_floating()
+        DataType::Utf8
+            | DataType::LargeUtf8
+            | DataType::Binary
+            | DataType::LargeBinary
+            | DataType::FixedSizeBinary(_)
+            | DataType::Boolean
+    ) || data_type.is_primitive()
 }
