@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..._native.merge import MergeSource
 from ...arrow.batch_source import BatchSource
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ALL_IN_MEMORY = 2**63
+_ANY_INTEGER = pa.decimal128(20, 0)
 
 
 class MergeRows:
@@ -50,7 +53,7 @@ class MergeRows:
         source = coerce_reader(data_obj, schema)
         check_input_schema(source.schema)
         if not insert and not update:
-            source = _of_keys(source, on)
+            source = _whole_numbers(_of_keys(source, on), table)
         check_columns(source.schema, table, on=on, insert=insert, update=update)
         # Columns that the source lacks keep their values, or are null in new rows: conform to the others only.
         fields = [
@@ -84,6 +87,43 @@ def _of_keys(source: BatchSource, on: Sequence[str]) -> BatchSource:
         return source
     keys = pa.schema([source.schema.field(name) for name in names], metadata=source.schema.metadata)
     return source.map(keys, lambda batch: batch.select(names))
+
+
+def _whole_numbers(source: BatchSource, table: pa.Schema) -> BatchSource:
+    """Keys that are integers of another width in the table's; a row with one that does not fit there has no like."""
+    types = pa.types
+    other = [
+        name
+        for name in source.schema.names
+        if name in table.names
+        and source.schema.field(name).type != table.field(name).type
+        and types.is_integer(source.schema.field(name).type)
+        and types.is_integer(table.field(name).type)
+    ]
+    if not other:
+        return source
+    fields = [
+        field.with_type(table.field(field.name).type) if field.name in other else field for field in source.schema
+    ]
+    wanted = pa.schema(fields, metadata=source.schema.metadata)
+
+    def cast(batch: pa.RecordBatch) -> pa.RecordBatch:
+        for name in other:
+            keys = batch[name].cast(_ANY_INTEGER)
+            least, most = _bounds(wanted.field(name).type)
+            fits = pc.and_(pc.greater_equal(keys, least), pc.less_equal(keys, most))
+            batch = batch.filter(pc.or_kleene(pc.is_null(keys), fits))
+        return batch.cast(wanted)
+
+    return source.map(wanted, cast)
+
+
+def _bounds(type_: pa.DataType) -> tuple[pa.Scalar, pa.Scalar]:
+    """The least and the most that an integer type holds."""
+    signed = pa.types.is_signed_integer(type_)
+    least = -(2 ** (type_.bit_width - 1)) if signed else 0
+    most = 2 ** (type_.bit_width - signed) - 1
+    return pa.scalar(Decimal(least), _ANY_INTEGER), pa.scalar(Decimal(most), _ANY_INTEGER)
 
 
 def check_columns(source: pa.Schema, table: pa.Schema, *, on: Sequence[str], insert: bool, update: bool) -> None:
