@@ -33,7 +33,8 @@ from .properties import CommitProperties, PostCommitHookProperties
 from .raw_table import DEFAULT_BUFFER, DeltaTableConfig, PeerAttributes
 from .read import versions
 from .read.add_actions import add_actions
-from .read.change_feed import ChangeFeed, version_range
+from .read.change_feed import ChangeFeed
+from .read.feed_range import FeedRange
 from .read.file_errors import file_errors
 from .read.file_reader import check_read
 from .read.filesystem import FileLocator
@@ -524,18 +525,8 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
         """
         times = self._commit_times()
         zone = self._session_timezone
-        newest = self.version()
-        if ending_version is not None:
-            # Versions that contradict each other are an error; times may leave nothing between them.
-            version_range(starting_version, ending_version, newest, allow_out_of_range=allow_out_of_range)
-        since = versions.first_since(starting_version, starting_timestamp, times, newest, zone)
-        until = versions.last_until(ending_version, ending_timestamp, times, zone)
-        is_timed = ending_timestamp is not None or starting_timestamp is not None
-        if is_timed and until is not None and until < (since or 0) <= newest:
-            found = None
-        else:
-            found = version_range(since, until, newest, allow_out_of_range=allow_out_of_range)
-        start, end = found if found is not None else (0, -1)
+        given = FeedRange(starting_version, ending_version, starting_timestamp, ending_timestamp, allow_out_of_range)
+        start, end = given.versions(times, self.version(), zone) or (0, -1)
         feed = ChangeFeed(self._store, self._snapshot, TableScan(self._store, self._snapshot, self._files()), times)
         where = bind(predicate, feed.schema, session_timezone=self._session_timezone)
         names = feed.schema.names if columns is None else columns

@@ -22,9 +22,8 @@ import pyarrow.compute as pc
 
 from ..._native.delta import Snapshot, read_changes
 from ..._native.store import Store
-from ...exceptions import InvalidArgumentError, NotFoundError, UnsupportedError
+from ...exceptions import NotFoundError, UnsupportedError
 from ..definition.feed_columns import check_feed_columns
-from ..log.entries import commit_path
 from .file_errors import each_batch
 from .filters import BoundFilter
 from .open_parquet import BATCH_ROWS
@@ -249,36 +248,3 @@ class ChangeFeed:
 
 def _minus(rows: pa.Array, others: pa.Array) -> pa.Array:
     return rows.filter(pc.invert(pc.is_in(rows, others)))
-
-
-def version_range(
-    start: int | None, end: int | None, newest: int, *, allow_out_of_range: bool
-) -> tuple[int, int] | None:
-    """The versions to read, None if there are none.
-
-    Raises:
-        InvalidArgumentError: The range ends before it starts, or starts behind the newest version.
-
-    Example:
-        >>> from esker.delta.read.change_feed import version_range
-        >>> version_range(1, None, 4, allow_out_of_range=False)
-        (1, 4)
-    """
-    first = 0 if start is None else start
-    if first < 0:
-        raise InvalidArgumentError(f"expected a version of 0 or more, found {first}", version=first)
-    last = newest if end is None else min(end, newest)
-    if end is not None and first > end:
-        if allow_out_of_range:
-            return None
-        raise InvalidArgumentError(f"expected a range that starts before it ends, found versions {first} to {end}")
-    if first > newest:
-        if allow_out_of_range:
-            return None
-        raise InvalidArgumentError(
-            f"expected a version up to the newest, {newest}, found {first} ({commit_path(first)}); "
-            f"use allow_out_of_range=True to get no rows instead (Invalid table version: {first}; the start "
-            "is greater than latest commit timestamp, where it is a time)",
-            version=first,
-        )
-    return first, last

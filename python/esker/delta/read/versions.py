@@ -88,39 +88,5 @@ def version_at(times: dict[int, int], moment: str | datetime, uri: str, session_
     return max(before)
 
 
-def first_since(
-    version: int | None,
-    moment: str | datetime | None,
-    times: dict[int, int],
-    newest: int,
-    session_timezone: str | None = None,
-) -> int | None:
-    """The version that a feed starts with: the one given, and the first made at a time or later, if that is later.
-
-    Args:
-        version: The one given.
-        moment: The time.
-        times: When versions were made.
-        newest: The newest one; the one behind it if all are older.
-        session_timezone: What times without a zone mean.
-    """
-    if moment is None:
-        return version
-    first = as_milliseconds(moment, session_timezone)
-    since = min((found for found, time in times.items() if time >= first), default=newest + 1)
-    return max(since, version or 0)
-
-
-def last_until(
-    version: int | None, moment: str | datetime | None, times: dict[int, int], session_timezone: str | None = None
-) -> int | None:
-    """The version that a feed ends with: the one given, and the last made at a time or before; -1 if there is none."""
-    if moment is None:
-        return version
-    last = as_milliseconds(moment, session_timezone)
-    until = max((found for found, time in times.items() if time <= last), default=-1)
-    return until if version is None else min(until, version)
-
-
 def _shown(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,112 @@
+"""`FeedRange`: the versions whose changes a reader of a feed asks for, by their numbers and by times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from ...exceptions import InvalidArgumentError
+from ..log.entries import commit_path
+from .versions import as_milliseconds
+
+
+@dataclass(frozen=True)
+class FeedRange:
+    """A range of versions; where a number and a time are given, both hold.
+
+    Args:
+        starting_version: The first one; 0 if not given.
+        ending_version: The last one; the newest if not given.
+        starting_timestamp: None before the first that was made at that time or later.
+        ending_timestamp: None behind the last that was made at that time or before.
+        allow_out_of_range: Whether versions that are no range are an empty one.
+
+    Example:
+        >>> from esker.delta.read.feed_range import FeedRange
+        >>> FeedRange(1, None).versions({}, 4)
+        (1, 4)
+        >>> FeedRange(0, ending_timestamp="2001-01-01T00:00:00Z").versions({0: 10**12, 1: 2 * 10**12}, 1) is None
+        True
+    """
+
+    starting_version: int | None = None
+    ending_version: int | None = None
+    starting_timestamp: str | datetime | None = None
+    ending_timestamp: str | datetime | None = None
+    allow_out_of_range: bool = False
+
+    def versions(
+        self, times: dict[int, int], newest: int, session_timezone: str | None = None
+    ) -> tuple[int, int] | None:
+        """The first and the last version to read, None if there are none: times may leave nothing between versions.
+
+        Args:
+            times: When versions were made.
+            newest: The newest one.
+            session_timezone: What times without a zone mean.
+
+        Raises:
+            InvalidArgumentError: The versions end before they start, or start behind the newest.
+        """
+        if self.ending_version is not None:
+            self._checked(self.starting_version, self.ending_version, newest)
+        since = _first_since(self.starting_version, self.starting_timestamp, times, newest, session_timezone)
+        until = _last_until(self.ending_version, self.ending_timestamp, times, session_timezone)
+        is_timed = self.starting_timestamp is not None or self.ending_timestamp is not None
+        if is_timed and until is not None and until < (since or 0) <= newest:
+            return None
+        return self._checked(since, until, newest)
+
+    def _checked(self, start: int | None, end: int | None, newest: int) -> tuple[int, int] | None:
+        first = 0 if start is None else start
+        if first < 0:
+            raise InvalidArgumentError(f"expected a version of 0 or more, found {first}", version=first)
+        last = newest if end is None else min(end, newest)
+        if end is not None and first > end:
+            if self.allow_out_of_range:
+                return None
+            raise InvalidArgumentError(f"expected a range that starts before it ends, found versions {first} to {end}")
+        if first > newest:
+            if self.allow_out_of_range:
+                return None
+            raise InvalidArgumentError(
+                f"expected a version up to the newest, {newest}, found {first} ({commit_path(first)}); "
+                f"use allow_out_of_range=True to get no rows instead (Invalid table version: {first}; the start "
+                "is greater than latest commit timestamp, where it is a time)",
+                version=first,
+            )
+        return first, last
+
+
+def _first_since(
+    version: int | None,
+    moment: str | datetime | None,
+    times: dict[int, int],
+    newest: int,
+    session_timezone: str | None = None,
+) -> int | None:
+    """The version that a feed starts with: the one given, and the first made at a time or later, if that is later.
+
+    Args:
+        version: The one given.
+        moment: The time.
+        times: When versions were made.
+        newest: The newest one; the one behind it if all are older.
+        session_timezone: What times without a zone mean.
+    """
+    if moment is None:
+        return version
+    first = as_milliseconds(moment, session_timezone)
+    since = min((found for found, time in times.items() if time >= first), default=newest + 1)
+    return max(since, version or 0)
+
+
+def _last_until(
+    version: int | None, moment: str | datetime | None, times: dict[int, int], session_timezone: str | None = None
+) -> int | None:
+    """The version that a feed ends with: the one given, and the last made at a time or before; -1 if there is none."""
+    if moment is None:
+        return version
+    last = as_milliseconds(moment, session_timezone)
+    until = max((found for found, time in times.items() if time <= last), default=-1)
+    return until if version is None else min(until, version)
