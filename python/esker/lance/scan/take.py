@@ -119,11 +119,15 @@ def _with_row_numbers(table: pa.Table) -> pa.Table:
 
 def _fields(columns: list[str] | dict[str, str] | None, schema: pa.Schema) -> list[str] | None:
     """The names of a list with paths among them, each once; None where there is none."""
-    if not isinstance(columns, list | tuple) or "*" in columns or all(name in schema.names for name in columns):
+    if not isinstance(columns, list | tuple) or "*" in columns:
         return None
-    known = {*schema.names, *SYSTEM_COLUMNS}
-    paths = {name: parts_of(name) for name in columns if isinstance(name, str) and name not in known}
-    if not paths or any(len(parts) == 1 or parts[0] not in schema.names for parts in paths.values()):
+    names = set(schema.names)
+    paths = {
+        name: parts_of(name)
+        for name in columns
+        if isinstance(name, str) and name not in names and name not in SYSTEM_COLUMNS
+    }
+    if not paths or any(len(parts) == 1 or parts[0] not in names for parts in paths.values()):
         return None
     if any(_is_packed(schema.field(parts[0])) for parts in paths.values()):
         return None
