@@ -170,7 +170,7 @@ def _aggregate(frame: Any) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Makes the tables and measures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cases", nargs="+", help="names, or what they begin with")
     options = parser.parse_args(arguments)

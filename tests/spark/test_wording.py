@@ -83,7 +83,7 @@ READER_GONE = """
 import os, socket, sys, traceback
 from esker.spark import wording
 
-wording._is_worker = lambda: sys.argv[1] == "worker"
+wording.is_worker = lambda: sys.argv[1] == "worker"
 
 def rows():
     with wording.in_words_of_spark():

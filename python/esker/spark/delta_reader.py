@@ -33,10 +33,14 @@ from esker.spark.spelling import spelled_as
 from esker.spark.time_travel import version_of_time, version_range_of
 from esker.spark.types import exchange_schema, spark_schema
 from esker.spark.wording import in_words_of_spark
+from esker.spark.worker_task import MadeInWorkers
 from esker.spark.zoned_filter import instants_apart, reads_times, told_zone, whatever_the_zone
 
 __all__ = ["ChangesPartition", "DeltaReader", "FilesPartition", "delta_schema", "is_delta", "open_delta", "plan_files"]
 
+_LEAST_PIECE_BYTES = 8 * 1024 * 1024
+"""Files are not cut into smaller pieces: row groups are hardly ever smaller."""
+_BEHIND_ALL = 2**63 - 1
 _FEED = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
 
 
@@ -91,7 +95,7 @@ def delta_schema(table: DeltaTable, options: ReadOptions, wanted: StructType | N
     return spark_schema(pa.schema([schema.field(name) for name in names]))
 
 
-class DeltaReader(DataSourceReader):
+class DeltaReader(MadeInWorkers, DataSourceReader):
     """Reads one version of a Delta table.
 
     Args:
@@ -216,15 +220,29 @@ class DeltaReader(DataSourceReader):
 
 
 def plan_files(files: Sequence[TableFile], sizes: Sequence[int | None], options: ReadOptions) -> list[FilesPartition]:
-    """The partitions of a read: files that are small share one.
+    """The partitions of a read: files that are small share one, large ones are cut between row groups.
+
+    Only a task that reads a file knows where its row groups begin: each gets those of some of its bytes.
 
     Example:
         `plan_files([file], [1024], ReadOptions())[0].files`
     """
     known = [size or 0 for size in sizes]
     most = target_bytes(known, max_bytes=options.bytes_per_partition, parallelism=options.parallelism)
-    groups = packed(zip(files, known, strict=True), lambda each: (0, each[1]), max_bytes=most)
+    cut = [piece for file, size in zip(files, known, strict=True) for piece in _pieces(file, size, most)]
+    groups = packed(cut, lambda each: (0, each[1]), max_bytes=most)
     return [FilesPartition(tuple(file for file, _ in group)) for group in groups]
+
+
+def _pieces(file: TableFile, size: int, most: int) -> Iterator[tuple[TableFile, int]]:
+    count = -(-size // max(most, _LEAST_PIECE_BYTES))
+    if count < 2:
+        yield file, size
+        return
+    ends = [size * number // count for number in range(1, count)]
+    # A log may be wrong about a size: what begins anywhere is in one of them.
+    for start, end in zip([0, *ends], [*ends, _BEHIND_ALL], strict=True):
+        yield replace(file, span=(start, end)), size // count
 
 
 def zoned_sql(options: ReadOptions) -> str | None:

@@ -55,6 +55,7 @@ from esker.spark.spelling import spelled_as, spelled_sql
 from esker.spark.table import replaced_meanwhile
 from esker.spark.types import nullable_type, table_schema
 from esker.spark.wording import in_words_of_spark
+from esker.spark.worker_task import MadeInWorkers
 from esker.spark.writer import may_discard
 from esker.spark.zoned_filter import instants_apart, reads_times
 from esker.store.pickling import pickled_options
@@ -104,7 +105,7 @@ class FilesMessage(WriterCommitMessage):
     overwrite_mode: str | None = None
 
 
-class DeltaWriter(DataSourceArrowWriter):
+class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
     """Writes a DataFrame to a Delta table, which is created if there is none.
 
     Args:

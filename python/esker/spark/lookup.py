@@ -25,8 +25,8 @@ from esker.spark.spelling import spelled_as
 from esker.spark.table import PinnedTable
 from esker.spark.table_read import TableRead
 from esker.spark.types import exchange_schema
-from esker.spark.wording import in_words_of_spark
 from esker.spark.worker_tables import worker_dataset
+from esker.spark.worker_task import WorkerTask
 
 __all__ = ["lookup"]
 
@@ -105,24 +105,23 @@ def lookup(
     options = dict(address.storage_options)
 
     def looked_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with in_words_of_spark():
-            for whole in batches:
-                for start in range(0, whole.num_rows, _TAKEN_ROWS):
-                    batch = whole.slice(start, _TAKEN_ROWS)
-                    found, rows = _found(address.uri, number, options, key, names, batch.column(asked))
-                    if how == "inner":
-                        there = pc.is_valid(rows)
-                        batch, rows = batch.filter(there), rows.filter(there)
-                    cast = cast_batch(found.combine_chunks().to_batches()[0], right) if found.num_rows else None
-                    taken = [
-                        pa.nulls(batch.num_rows, field.type) if cast is None else cast.column(i).take(rows)
-                        for i, field in enumerate(right)
-                    ]
-                    if batch.num_rows:
-                        columns = [*cast_batch(batch, left).columns, *taken]
-                        yield pa.RecordBatch.from_arrays(columns, schema=pa.schema([*left, *right]))
+        for whole in batches:
+            for start in range(0, whole.num_rows, _TAKEN_ROWS):
+                batch = whole.slice(start, _TAKEN_ROWS)
+                found, rows = _found(address.uri, number, options, key, names, batch.column(asked))
+                if how == "inner":
+                    there = pc.is_valid(rows)
+                    batch, rows = batch.filter(there), rows.filter(there)
+                cast = cast_batch(found.combine_chunks().to_batches()[0], right) if found.num_rows else None
+                taken = [
+                    pa.nulls(batch.num_rows, field.type) if cast is None else cast.column(i).take(rows)
+                    for i, field in enumerate(right)
+                ]
+                if batch.num_rows:
+                    columns = [*cast_batch(batch, left).columns, *taken]
+                    yield pa.RecordBatch.from_arrays(columns, schema=pa.schema([*left, *right]))
 
-    return frame.mapInArrow(looked_up, shown)
+    return frame.mapInArrow(WorkerTask(looked_up), shown)
 
 
 def _found(

@@ -14,11 +14,11 @@ from pyspark.sql.types import StructType
 from esker.exceptions import InvalidArgumentError, SchemaMismatchError
 from esker.spark.cast import cast_batch
 from esker.spark.partitions import from_descriptions
-from esker.spark.planned_read import plan_read
+from esker.spark.planned_read import PartitionReader, plan_read
 from esker.spark.session_settings import ZONE
 from esker.spark.table_read import partitions_of
 from esker.spark.types import exchange_schema
-from esker.spark.wording import in_words_of_spark
+from esker.spark.worker_task import WorkerTask
 
 __all__ = ["map_batches"]
 
@@ -83,17 +83,19 @@ def map_batches(
     plan = plan_read(options)
     shown = _schema(schema) or plan.schema
     wanted = exchange_schema(shown)
-    reader = plan.reader
+    return partitions_of(session, plan).mapInArrow(WorkerTask(_mapped, plan.reader, fn, wanted), shown)
 
-    def scan(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with in_words_of_spark():
-            rows = reader.rows(from_descriptions(batches))
-            for batch in rows:
-                for made in _batches(fn(batch)):
-                    if made.num_rows:
-                        yield cast_batch(made, wanted)
 
-    return partitions_of(session, plan).mapInArrow(scan, shown)
+def _mapped(
+    reader: PartitionReader,
+    fn: Callable[[pa.RecordBatch], Rows],
+    wanted: pa.Schema,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    for batch in reader.rows(from_descriptions(batches)):
+        for made in _batches(fn(batch)):
+            if made.num_rows:
+                yield cast_batch(made, wanted)
 
 
 def _schema(given: StructType | str | None) -> StructType | None:

@@ -46,7 +46,7 @@ def _options() -> dict[str, Option]:
         Option("filter", read, other_side="filter the DataFrame, or say replaceWhere for the rows to replace"),
         Option("version", once, other_side="leave it out: a write goes on top of the newest version"),
         Option("nanoseconds", read, lance, out, f"{out}: its times have microseconds"),
-        Option("rowsPerPartition", read, lance, "say maxRowsPerFile", "say bytesPerPartition: its files are not cut"),
+        Option("rowsPerPartition", read, lance, "say maxRowsPerFile", "say bytesPerPartition"),
         Option("bytesPerPartition", read, other_side="say maxBytesPerFile"),
         Option("parallelism", once),
         Option("output", once),

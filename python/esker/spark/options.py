@@ -76,7 +76,7 @@ class ReadOptions:
     filter: str | None = None
     version: int | None = None
     truncate: bool = False
-    rows_per_partition: int = 1024 * 1024
+    rows_per_partition: int = 16 * 1024 * 1024
     bytes_per_partition: int = 128 * 1024 * 1024
     parallelism: int | None = None
     output: str = "rows"

@@ -6,7 +6,7 @@ description is an Arrow stream: nothing is unpickled.
 
 ```
 slices   | fragment | start | end |
-files    | path | vector | =column, for each partition column |
+files    | path | vector | start | end | =column, for each partition column |
 changes  no columns
 ```
 """
@@ -115,6 +115,8 @@ def _of_files(files: tuple[TableFile, ...]) -> pa.RecordBatch:
     arrays = {
         "path": pa.array([file.path for file in files], pa.string()),
         "vector": pa.array([json.dumps(file.deletion_vector) for file in files], pa.string()),
+        "start": pa.array([file.span and file.span[0] for file in files], pa.int64()),
+        "end": pa.array([file.span and file.span[1] for file in files], pa.int64()),
     }
     for name, first in files[0].partition.items() if files else ():
         values = [file.partition[name].as_py() for file in files]
@@ -130,7 +132,8 @@ def _partition(table: pa.Table) -> InputPartition:
         return ChangesPartition(0)
     names = [name for name in table.schema.names if name.startswith(_VALUE)]
     files = []
-    for at, (path, vector) in enumerate(zip(table["path"].to_pylist(), table["vector"].to_pylist(), strict=True)):
+    described = zip(*(table[name].to_pylist() for name in ("path", "vector", "start", "end")), strict=True)
+    for at, (path, vector, start, end) in enumerate(described):
         values = {name.removeprefix(_VALUE): table[name][at] for name in names}
-        files.append(TableFile(path, values, json.loads(vector)))
+        files.append(TableFile(path, values, json.loads(vector), None if start is None else (start, end)))
     return FilesPartition(tuple(files))

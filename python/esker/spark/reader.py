@@ -26,11 +26,14 @@ from esker.spark.table import FragmentSize, PinnedTable
 from esker.spark.types import exchange_schema, spark_schema
 from esker.spark.wording import in_words_of_spark
 from esker.spark.worker_tables import pinned_table
+from esker.spark.worker_task import MadeInWorkers
 
 __all__ = ["EskerReader", "SliceScan", "lance_version", "plan_slices", "read_schema"]
 
-# Batches of 8k to 64k rows went through Spark fastest; wide rows are bounded by their bytes.
-_BATCH_ROWS = 32 * 1024
+# Functions get larger batches than what goes through Spark, where 8k to 64k rows went fastest; wide rows are bounded by
+# their bytes.
+_BATCH_ROWS = 128 * 1024
+_EXCHANGED_ROWS = 32 * 1024
 _BATCH_BYTES = 32 * 1024 * 1024
 
 
@@ -58,7 +61,9 @@ class SliceScan:
         """The rows of several partitions, one after the other, in the types that Spark exchanges."""
         wanted = exchange_schema(self.schema)
         for batch in self.rows(partitions):
-            yield cast_batch(batch, wanted, truncate=self.options.truncate)
+            made = cast_batch(batch, wanted, truncate=self.options.truncate)
+            for first in range(0, made.num_rows, _EXCHANGED_ROWS):
+                yield made.slice(first, _EXCHANGED_ROWS)
 
     def rows(self, partitions: Iterable[InputPartition]) -> Iterator[pa.RecordBatch]:
         """The rows of several partitions in the types of the table, with the names of the schema."""
@@ -105,7 +110,7 @@ def _range(part: tuple[int, int, int | None]) -> tuple[tuple[int, ...], tuple[in
     return (fragment_id,), None if end is None else (start, end)
 
 
-class EskerReader(DataSourceReader):
+class EskerReader(MadeInWorkers, DataSourceReader):
     """Reads one version of a table.
 
     It has no filter pushdown from Spark (`pushFilters`): Spark keeps pushed filters with the loaded DataFrame, and

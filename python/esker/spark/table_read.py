@@ -14,12 +14,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from esker.spark.partitions import descriptions, from_descriptions
-from esker.spark.planned_read import PlannedRead, plan_read
+from esker.spark.planned_read import PartitionReader, PlannedRead, plan_read
 from esker.spark.session import frame_of_bytes, parallelism_of, register
 from esker.spark.session_settings import ZONE
 from esker.spark.source import EskerSource
 from esker.spark.width import warn_of_width
-from esker.spark.wording import as_raised_by_esker, in_words_of_spark
+from esker.spark.wording import as_raised_by_esker
+from esker.spark.worker_task import WorkerTask
 
 __all__ = ["TableRead", "partitions_of", "read"]
 
@@ -108,15 +109,8 @@ class TableRead:
             return plan.num_rows
         if plan.parsed.changes is not None:
             return self.to_df().count()
-        reader = plan.reader
-
-        def counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            with in_words_of_spark():
-                rows = reader.count(from_descriptions(batches))
-            yield pa.RecordBatch.from_arrays([pa.array([rows], pa.int64())], names=["rows"])
-
         with as_raised_by_esker():
-            parts = partitions_of(self._spark, plan).mapInArrow(counted, "rows bigint")
+            parts = partitions_of(self._spark, plan).mapInArrow(WorkerTask(_counted, plan.reader), "rows bigint")
             found = parts.agg(F.sum("rows")).collect()[0][0]
         return int(found or 0)
 
@@ -134,13 +128,7 @@ class TableRead:
     def _frame(self) -> DataFrame:
         plan = self._plan
         warn_of_width(plan.options["path"], plan.schema, plan.parsed, plan.bytes_per_row)
-        reader = plan.reader
-
-        def scan(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            with in_words_of_spark():
-                yield from reader.batches(from_descriptions(batches))
-
-        frame = partitions_of(self._spark, plan).mapInArrow(scan, plan.schema)
+        frame = partitions_of(self._spark, plan).mapInArrow(WorkerTask(_scanned, plan.reader), plan.schema)
         return F.broadcast(frame) if self._broadcast else frame
 
     def _but(self, **options: str) -> TableRead:
@@ -156,6 +144,15 @@ class TableRead:
 
     def __repr__(self) -> str:
         return f"TableRead({self._plan.options['path']}, version={self.version}, {self.schema.simpleString()})"
+
+
+def _scanned(reader: PartitionReader, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return reader.batches(from_descriptions(batches))
+
+
+def _counted(reader: PartitionReader, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    rows = reader.count(from_descriptions(batches))
+    yield pa.RecordBatch.from_arrays([pa.array([rows], pa.int64())], names=["rows"])
 
 
 def partitions_of(spark: SparkSession, plan: PlannedRead) -> DataFrame:

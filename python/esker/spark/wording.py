@@ -15,7 +15,7 @@ from contextlib import contextmanager
 import esker.exceptions
 from esker.exceptions import EskerError, UnsupportedError
 
-__all__ = ["WORDING", "as_raised_by_esker", "in_words_of_spark"]
+__all__ = ["WORDING", "as_raised_by_esker", "in_words_of_spark", "is_worker"]
 
 WORDING = (
     ("try again or raise max_retries", "run the write again"),
@@ -53,20 +53,26 @@ def in_words_of_spark() -> Iterator[None]:
         for argument, option in WORDING:
             told = told.replace(argument, option)
         error.message, error.args = told, (told,)
-        if _is_worker():
+        if is_worker():
             # The process ends with this error: nothing that comes later loses its stack.
             os.environ["SPARK_HIDE_TRACEBACK"] = "1"
         raise
     except GeneratorExit:
-        if _is_worker():
+        if is_worker():
             # Spark has what it needs, a `limit` for one, and has closed the pipe. The worker ends, and would tell of
             # the pipe that it cannot flush with a stack on stderr.
             sys.stderr = open(os.devnull, "w")  # noqa: SIM115
         raise
 
 
-def _is_worker() -> bool:
-    """Whether this is a process that Spark has started to run Python."""
+def is_worker() -> bool:
+    """Whether this is a process that Spark has started to run Python.
+
+    Example:
+        >>> from esker.spark.wording import is_worker
+        >>> is_worker()
+        False
+    """
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return spec is not None and spec.name.startswith("pyspark.")
 

@@ -34,6 +34,7 @@ from esker.spark.spelling import spelled_as
 from esker.spark.table import FragmentPlan, applications_of, latest_manifest
 from esker.spark.types import has_map
 from esker.spark.wording import in_words_of_spark
+from esker.spark.worker_task import MadeInWorkers
 from esker.storage_version import storage_version
 
 __all__ = ["EskerWriter", "FragmentsMessage", "may_discard", "plan_write"]
@@ -46,7 +47,7 @@ class FragmentsMessage(WriterCommitMessage):
     fragments: tuple[bytes, ...]
 
 
-class EskerWriter(DataSourceArrowWriter):
+class EskerWriter(MadeInWorkers, DataSourceArrowWriter):
     """Writes a DataFrame to a table.
 
     Args:

@@ -46,11 +46,19 @@ _DV_FIELDS = {
 
 @dataclass(frozen=True)
 class TableFile:
-    """One Parquet file of a version, and what the log says of it."""
+    """One Parquet file of a version, and what the log says of it.
+
+    Args:
+        path: Its path.
+        partition: Its partition values.
+        deletion_vector: What the log says of its deleted rows.
+        span: The row groups that begin between two places in the file, in bytes; None for all.
+    """
 
     path: str
     partition: dict[str, pa.Scalar]
     deletion_vector: dict[str, Any] | None
+    span: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -128,6 +136,8 @@ class TableFileReader:
         groups = [group] if group is not None else None
         if groups is None:
             groups = self._row_groups(parquet, sources.of(filesystem, path), file, where)
+        if file.span is not None:
+            groups = [number for number in groups if file.span[0] <= opened.place(number) < file.span[1]]
         if only is not None:
             groups = _groups_with(only, opened, groups)
             only = _within(only, opened, groups)

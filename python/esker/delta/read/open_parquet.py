@@ -65,6 +65,15 @@ class OpenParquet:
             rows = max(1, first - self.starts[group])
             self._taken |= {name: size / rows for name, size in sizes.items()}
 
+    def place(self, group: int) -> int:
+        """Where a row group begins in the file, in bytes."""
+        found = self.metadata.row_group(group)
+        if not found.num_columns:
+            return 0
+        column = found.column(0)
+        dictionary = column.dictionary_page_offset if column.has_dictionary_page else None
+        return int(min(dictionary or column.data_page_offset, column.data_page_offset))
+
     def is_sparse(self, groups: Sequence[int], rows: int) -> bool:
         """Whether so many rows of some row groups are few enough to be read by `chosen`.
 

@@ -26,6 +26,7 @@ from esker.spark.streaming.options import Limits, StreamReadOptions
 from esker.spark.streaming.position import Position
 from esker.spark.time_travel import first_version_since
 from esker.spark.wording import in_words_of_spark
+from esker.spark.worker_task import MadeInWorkers
 
 try:
     # Spark has had them since 4.2.
@@ -45,7 +46,7 @@ class ReadablePartition(Protocol):
         """Its rows."""
 
 
-class EskerStreamReader(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc, unused-ignore]
+class EskerStreamReader(MadeInWorkers, DataSourceStreamReader, _AvailableNow):  # type: ignore[misc, unused-ignore]
     """Reads a table as a stream.
 
     Args:

@@ -29,6 +29,7 @@ from esker.spark.delta_writer import DeltaWriter
 from esker.spark.streaming.automatic_compaction import compact
 from esker.spark.streaming.batch_identity import query_of_checkpoint, query_of_task
 from esker.spark.wording import in_words_of_spark
+from esker.spark.worker_task import MadeInWorkers
 from esker.spark.writer import EskerWriter
 
 __all__ = ["SMALL_BYTES", "BatchMessage", "EskerStreamWriter"]
@@ -57,7 +58,7 @@ class BatchMessage(WriterCommitMessage):
     writer: EskerWriter | DeltaWriter | None
 
 
-class EskerStreamWriter(_Base):  # type: ignore[misc]
+class EskerStreamWriter(MadeInWorkers, _Base):  # type: ignore[misc]
     """Writes the batches of a query to a table.
 
     Args:
