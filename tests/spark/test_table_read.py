@@ -145,7 +145,7 @@ def test_small_files_share_a_partition(tmp_path: Path, kind: str) -> None:
     assert len(reader.partitions()) == 2
     assert sorted(row["Id"] for row in read(uri, parallelism=2)) == list(range(ROWS))
     if kind == "delta":
-        # Files are not cut.
+        # Files as small as these are not cut.
         assert len(EskerSource({**options, "bytesPerPartition": "1"}).reader(reader_schema(options)).partitions()) == 40
 
 

@@ -7,6 +7,7 @@ times finer than Spark's microseconds. A number that would become infinite does 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,10 @@ from esker.arrow.nested import is_list_like, mask_of
 from esker.exceptions import InvalidArgumentError, SchemaMismatchError
 from esker.spark.types import is_view
 
-__all__ = ["cast_batch"]
+__all__ = ["cast_batch", "exchanged"]
+
+_EXCHANGED_ROWS = 32 * 1024
+"""Batches of 8k to 64k rows go through Spark fastest."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,29 @@ def cast_batch(
             )
         arrays.append(_cast_field(batch.column(index), field, field.name, how))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def exchanged(batch: pa.RecordBatch, schema: pa.Schema, *, truncate: bool) -> Iterator[pa.RecordBatch]:
+    """The same rows in the types that Spark exchanges, in batches that it takes well.
+
+    Args:
+        batch: Rows that have at least the columns of `schema`, in any order.
+        schema: The schema to cast to.
+        truncate: Whether times may lose their nanoseconds; otherwise such a value is an error.
+
+    Raises:
+        SchemaMismatchError: A column is missing, a value does not fit its type, or a null meets a column without nulls.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.spark.cast import exchanged
+        >>> rows = pa.record_batch({"n": range(40_000)})
+        >>> [made.num_rows for made in exchanged(rows, pa.schema({"n": pa.int64()}), truncate=False)]
+        [32768, 7232]
+    """
+    made = cast_batch(batch, schema, truncate=truncate)
+    for first in range(0, made.num_rows, _EXCHANGED_ROWS):
+        yield made.slice(first, _EXCHANGED_ROWS)
 
 
 def _cast_field(array: pa.Array, field: pa.Field, column: str, how: _How) -> pa.Array:

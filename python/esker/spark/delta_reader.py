@@ -23,7 +23,7 @@ from esker.delta.read.scan import TableScan
 from esker.delta.read.sql_names import columns_in_backticks
 from esker.delta.table import DeltaTable
 from esker.exceptions import InvalidArgumentError
-from esker.spark.cast import cast_batch
+from esker.spark.cast import exchanged
 from esker.spark.matching import check_read, renamed
 from esker.spark.options import ReadOptions, TableAddress
 from esker.spark.packing import packed, target_bytes
@@ -168,7 +168,7 @@ class DeltaReader(MadeInWorkers, DataSourceReader):
         """The rows of several partitions, one after the other, in the types that Spark exchanges."""
         wanted = exchange_schema(self._schema)
         for batch in self.rows(partitions):
-            yield cast_batch(batch, wanted, truncate=self._options.truncate)
+            yield from exchanged(batch, wanted, truncate=self._options.truncate)
 
     def rows(self, partitions: Iterable[InputPartition]) -> Iterator[pa.RecordBatch]:
         """The rows of several partitions in the types of the table, with the names of the schema."""

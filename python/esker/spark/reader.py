@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from esker.exceptions import InvalidArgumentError
 from esker.lance.scan.scan import Scan
-from esker.spark.cast import cast_batch
+from esker.spark.cast import exchanged
 from esker.spark.matching import check_read, renamed
 from esker.spark.options import ReadOptions, TableAddress
 from esker.spark.packing import packed, target_bytes
@@ -30,10 +30,8 @@ from esker.spark.worker_task import MadeInWorkers
 
 __all__ = ["EskerReader", "SliceScan", "lance_version", "plan_slices", "read_schema"]
 
-# Functions get larger batches than what goes through Spark, where 8k to 64k rows went fastest; wide rows are bounded by
-# their bytes.
+# Functions get larger batches than Spark; wide rows are bounded by their bytes.
 _BATCH_ROWS = 128 * 1024
-_EXCHANGED_ROWS = 32 * 1024
 _BATCH_BYTES = 32 * 1024 * 1024
 
 
@@ -61,9 +59,7 @@ class SliceScan:
         """The rows of several partitions, one after the other, in the types that Spark exchanges."""
         wanted = exchange_schema(self.schema)
         for batch in self.rows(partitions):
-            made = cast_batch(batch, wanted, truncate=self.options.truncate)
-            for first in range(0, made.num_rows, _EXCHANGED_ROWS):
-                yield made.slice(first, _EXCHANGED_ROWS)
+            yield from exchanged(batch, wanted, truncate=self.options.truncate)
 
     def rows(self, partitions: Iterable[InputPartition]) -> Iterator[pa.RecordBatch]:
         """The rows of several partitions in the types of the table, with the names of the schema."""
