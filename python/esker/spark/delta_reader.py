@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
@@ -27,6 +28,7 @@ from esker.spark.cast import exchanged
 from esker.spark.matching import check_read, renamed
 from esker.spark.options import ReadOptions, TableAddress
 from esker.spark.packing import packed, target_bytes
+from esker.spark.parquet_frame import frame_of_parquet
 from esker.spark.partitions import ChangesPartition, FilesPartition, described
 from esker.spark.session_settings import machine_zone, session_zone
 from esker.spark.spelling import spelled_as
@@ -139,6 +141,12 @@ class DeltaReader(MadeInWorkers, DataSourceReader):
             return whatever_the_zone(sql, schema) or None
         where = bind(sql, schema, session_timezone=self._options.timezone)
         return where.predicates if where is not None else None
+
+    def by_spark(self, spark: SparkSession) -> DataFrame | None:
+        """All rows of the files by Spark's own Parquet reader; None where it may not read the same values."""
+        if self._address.storage_options:
+            return None
+        return frame_of_parquet(spark, self._reader, self._files, self._schema)
 
     @in_words_of_spark()
     def partitions(self) -> list[InputPartition]:

@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from esker.spark.delta_reader import DeltaReader, delta_schema, is_delta, open_delta
 from esker.spark.options import ReadOptions, read_address
 from esker.spark.reader import SliceScan, lance_version, plan_slices, read_schema
+from esker.spark.session import parallelism_of
 from esker.spark.session_settings import machine_zone
 from esker.spark.table import PinnedTable
 
@@ -56,6 +58,16 @@ class PlannedRead:
     num_rows: int | None
     partitions: Callable[[int | None], Sequence[InputPartition]]
     bytes_per_row: Callable[[], float] | None = None
+
+    def by_spark(self, spark: SparkSession) -> DataFrame | None:
+        """The rows by Spark's own Parquet reader, where it reads the same: plain files, of which all rows are read."""
+        parsed, plain = self.parsed, ReadOptions()
+        if not isinstance(self.reader, DeltaReader) or parallelism_of(spark) is None:
+            return None
+        for name in ("filter", "changes", "rows_per_partition", "bytes_per_partition", "parallelism"):
+            if getattr(parsed, name) != getattr(plain, name):
+                return None
+        return self.reader.by_spark(spark)
 
 
 def plan_read(options: Mapping[str, str]) -> PlannedRead:

@@ -115,9 +115,9 @@ class TableRead:
         return int(found or 0)
 
     def to_df(self) -> DataFrame:
-        """The DataFrame.
+        """The DataFrame: by Spark's own Parquet reader for plain files of Delta tables, by esker for all others.
 
-        Spark never broadcasts it into a join by itself, since its size is unknown to Spark.
+        Spark never broadcasts the latter into a join by itself, since their size is unknown to Spark.
 
         Example:
             `esker.spark.read(spark, "flights.lance").columns("id").to_df()`
@@ -127,8 +127,10 @@ class TableRead:
     @cached_property
     def _frame(self) -> DataFrame:
         plan = self._plan
-        warn_of_width(plan.options["path"], plan.schema, plan.parsed, plan.bytes_per_row)
-        frame = partitions_of(self._spark, plan).mapInArrow(WorkerTask(_scanned, plan.reader), plan.schema)
+        frame = plan.by_spark(self._spark)
+        if frame is None:
+            warn_of_width(plan.options["path"], plan.schema, plan.parsed, plan.bytes_per_row)
+            frame = partitions_of(self._spark, plan).mapInArrow(WorkerTask(_scanned, plan.reader), plan.schema)
         return F.broadcast(frame) if self._broadcast else frame
 
     def _but(self, **options: str) -> TableRead:
