@@ -146,6 +146,8 @@ class InvalidChangeError(InvalidArgumentError, OSError):
 def of_changes() -> Iterator[None]:
     """Makes invalid arguments those of a change, which pylance raises as an OSError: an `InvalidChangeError`.
 
+    A damaged file that a change meets is a `DamagedFileError`.
+
     Example:
         >>> from esker.exceptions import InvalidArgumentError, of_changes
         >>> try:
@@ -156,7 +158,8 @@ def of_changes() -> Iterator[None]:
         no column 'x' x
     """
     try:
-        yield
+        with of_files():
+            yield
     except InvalidArgumentError as error:
         if type(error) is not InvalidArgumentError:
             raise
@@ -210,6 +213,32 @@ class CorruptFileError(EskerError, ValueError):
     """A file is damaged. Facts: `path`, and if known `offset`, `expected`, `found`."""
 
     kind: ClassVar[str] = "corrupt"
+
+
+class DamagedFileError(CorruptFileError, OSError):
+    """A damaged file in a place where pylance raises an OSError: a reader of one file, a take, a change."""
+
+
+@contextmanager
+def of_files() -> Iterator[None]:
+    """Makes a damaged file an OSError, where pylance raises one: a `DamagedFileError`.
+
+    Example:
+        >>> from esker.exceptions import CorruptFileError, of_files
+        >>> try:
+        ...     with of_files():
+        ...         raise CorruptFileError("corrupt a.lance", path="a.lance")
+        ... except OSError as error:
+        ...     print(error, isinstance(error, CorruptFileError))
+        corrupt a.lance True
+    """
+    try:
+        yield
+    except CorruptFileError as error:
+        if type(error) is not CorruptFileError:
+            raise
+        damaged = DamagedFileError(error.message, **error.facts)
+        raise damaged.with_traceback(error.__traceback__) from (error.__cause__ or error.__context__)
 
 
 class NotFoundError(EskerError, ValueError, LookupError, FileNotFoundError):

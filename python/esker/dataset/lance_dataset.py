@@ -19,7 +19,7 @@ from ..arrow.incoming import ReaderLike
 from ..arrow.json_columns import shown_schema
 from ..commit.external import ExternalManifestStore
 from ..commit.protocol import CommitLock
-from ..exceptions import InvalidArgumentError, of_changes
+from ..exceptions import InvalidArgumentError, of_changes, of_files
 from ..fragment import LanceFragment
 from ..lance.history.versions import version_asof
 from ..lance.io_stats import IOMeter, IOStats
@@ -391,6 +391,7 @@ class LanceDataset(
             raise InvalidArgumentError(f"expected 0 <= start <= end, found start {start} and end {end}")
         return self.scanner(offset=start, limit=end - start, columns=columns).to_table()
 
+    @of_files()
     def take(self, indices: Any, columns: Columns | None = None, *, blob_handling: str | None = None) -> pa.Table:
         """Takes rows by number, in the order of `indices`, duplicates included.
 
