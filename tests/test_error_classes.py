@@ -19,6 +19,7 @@ from esker.exceptions import CorruptFileError, DamagedFileError, EskerError, Uns
 CLASSES = (OSError, ValueError, TypeError, IndexError, KeyError, RuntimeError, NotImplementedError)
 ROWS = pa.table({"id": [1, 2], "s": ["a", None]})
 NO_JSON = pa.ExtensionArray.from_storage(pa.json_(), pa.array(["tru"]))
+INTERVALS = pa.table({"i": pa.array([(1, 2, 3)], pa.month_day_nano_interval())})
 TWICE = pa.Table.from_arrays([pa.array([1]), pa.array([1])], ["a", "a"])
 
 
@@ -38,6 +39,12 @@ CALLS: dict[str, Call] = {
     "alter, a name that is taken": lambda m, ds, uri: ds.alter_columns({"path": "id", "name": "s"}),
     "alter, nulls": lambda m, ds, uri: ds.alter_columns({"path": "s", "nullable": False}),
     "drop, no such column": lambda m, ds, uri: ds.drop_columns(["zz"]),
+    "alter nothing": lambda m, ds, uri: ds.alter_columns({"path": "id"}),
+    "alter nothing, one of two": lambda m, ds, uri: ds.alter_columns({"path": "id", "name": "x"}, {"path": "s"}),
+    "write a type that no file holds": lambda m, ds, uri: m.write_dataset(INTERVALS, uri + "i"),
+    "append a null struct to files of 2.0": lambda m, ds, uri: m.write_dataset(
+        pa.table({"t": [{"a": 1}, None]}), uri + "n", data_storage_version="2.0"
+    ),
     "drop all": lambda m, ds, uri: ds.drop_columns(["id", "s"]),
     "add what is there": lambda m, ds, uri: ds.add_columns({"id": "1"}),
     "add, no such column": lambda m, ds, uri: ds.add_columns({"x": "nope+1"}),

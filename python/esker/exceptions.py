@@ -146,7 +146,7 @@ class InvalidChangeError(InvalidArgumentError, OSError):
 def of_changes() -> Iterator[None]:
     """Makes invalid arguments those of a change, which pylance raises as an OSError: an `InvalidChangeError`.
 
-    A damaged file that a change meets is a `DamagedFileError`.
+    A damaged file that a change meets is a `DamagedFileError`, and what cannot be written an `UnsupportedChangeError`.
 
     Example:
         >>> from esker.exceptions import InvalidArgumentError, of_changes
@@ -160,10 +160,14 @@ def of_changes() -> Iterator[None]:
     try:
         with of_files():
             yield
-    except InvalidArgumentError as error:
-        if type(error) is not InvalidArgumentError:
+    except (InvalidArgumentError, UnsupportedError) as error:
+        refused: EskerError
+        if type(error) is InvalidArgumentError:
+            refused = InvalidChangeError(error.message, **error.facts)
+        elif type(error) is UnsupportedError:
+            refused = UnsupportedChangeError(error.message, **error.facts)
+        else:
             raise
-        refused = InvalidChangeError(error.message, **error.facts)
         raise refused.with_traceback(error.__traceback__) from (error.__cause__ or error.__context__)
 
 
@@ -201,6 +205,10 @@ class UnsupportedError(EskerError, NotImplementedError):
     """A table or file was written by a newer writer, or a feature is not supported yet."""
 
     kind: ClassVar[str] = "unsupported"
+
+
+class UnsupportedChangeError(UnsupportedError, OSError):
+    """A change, or data to be written, that this release does not support: pylance raises an OSError."""
 
 
 class OldTableError(UnsupportedError, OSError):
