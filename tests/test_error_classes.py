@@ -45,6 +45,7 @@ CALLS: dict[str, Call] = {
     "append a null struct to files of 2.0": lambda m, ds, uri: m.write_dataset(
         pa.table({"t": [{"a": 1}, None]}), uri + "n", data_storage_version="2.0"
     ),
+    "delete of a fragment, no such column": lambda m, ds, uri: ds.get_fragments()[0].delete("nope = 1"),
     "drop all": lambda m, ds, uri: ds.drop_columns(["id", "s"]),
     "add what is there": lambda m, ds, uri: ds.add_columns({"id": "1"}),
     "add, no such column": lambda m, ds, uri: ds.add_columns({"x": "nope+1"}),
