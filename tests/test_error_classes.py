@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import lance
+import lance.file
 import pyarrow as pa
 import pytest
 
 import esker
-from esker.exceptions import EskerError
+import esker.file
+from esker.exceptions import CorruptFileError, DamagedFileError, EskerError, UnsupportedError
 
 CLASSES = (OSError, ValueError, TypeError, IndexError, KeyError, RuntimeError, NotImplementedError)
 ROWS = pa.table({"id": [1, 2], "s": ["a", None]})
 NO_JSON = pa.ExtensionArray.from_storage(pa.json_(), pa.array(["tru"]))
+INTERVALS = pa.table({"i": pa.array([(1, 2, 3)], pa.month_day_nano_interval())})
 TWICE = pa.Table.from_arrays([pa.array([1]), pa.array([1])], ["a", "a"])
+
+
+def _data_file(uri: str) -> str:
+    return str(next(Path(uri, "data").glob("*.lance")))
+
 
 Call = Callable[[Any, Any, str], Any]
 CALLS: dict[str, Call] = {
@@ -30,6 +39,13 @@ CALLS: dict[str, Call] = {
     "alter, a name that is taken": lambda m, ds, uri: ds.alter_columns({"path": "id", "name": "s"}),
     "alter, nulls": lambda m, ds, uri: ds.alter_columns({"path": "s", "nullable": False}),
     "drop, no such column": lambda m, ds, uri: ds.drop_columns(["zz"]),
+    "alter nothing": lambda m, ds, uri: ds.alter_columns({"path": "id"}),
+    "alter nothing, one of two": lambda m, ds, uri: ds.alter_columns({"path": "id", "name": "x"}, {"path": "s"}),
+    "write a type that no file holds": lambda m, ds, uri: m.write_dataset(INTERVALS, uri + "i"),
+    "append a null struct to files of 2.0": lambda m, ds, uri: m.write_dataset(
+        pa.table({"t": [{"a": 1}, None]}), uri + "n", data_storage_version="2.0"
+    ),
+    "delete of a fragment, no such column": lambda m, ds, uri: ds.get_fragments()[0].delete("nope = 1"),
     "drop all": lambda m, ds, uri: ds.drop_columns(["id", "s"]),
     "add what is there": lambda m, ds, uri: ds.add_columns({"id": "1"}),
     "add, no such column": lambda m, ds, uri: ds.add_columns({"x": "nope+1"}),
@@ -58,6 +74,8 @@ CALLS: dict[str, Call] = {
     "no such version": lambda m, ds, uri: m.dataset(uri, version=99),
     "no table": lambda m, ds, uri: m.dataset(uri + "none"),
     "check out no version": lambda m, ds, uri: ds.checkout_version(99),
+    "a file with no such column": lambda m, ds, uri: m.file.LanceFileReader(_data_file(uri), columns=["zz"]),
+    "a file that is missing": lambda m, ds, uri: m.file.LanceFileReader(uri + ".lance"),
     "no such tag": lambda m, ds, uri: ds.tags.delete("nope"),
 }
 
@@ -74,5 +92,73 @@ def test_an_error_is_of_pylances_builtin_class(tmp_path: Path, name: str) -> Non
         assert library.dataset(uri).version == 1
     theirs, ours = raised
     assert isinstance(ours, EskerError)
+    wanted = [one for one in CLASSES if isinstance(theirs, one)]
+    assert all(isinstance(ours, one) for one in wanted), (wanted, type(ours).__mro__)
+
+
+WRONG: dict[str, Callable[[bytes], bytes]] = {
+    "one byte": lambda whole: b"x",
+    "no footer": lambda whole: b"x" * 39,
+    "junk": lambda whole: b"junk" * 100,
+    "half": lambda whole: whole[: len(whole) // 2],
+    "without its end": lambda whole: whole[:-1],
+    "without its start": lambda whole: whole[10:],
+    "junk with the magic": lambda whole: b"j" * 100 + b"LANC",
+    "another version": lambda whole: whole[:-8] + b"\x09\0\x09\0LANC",
+    "offsets beyond the end": lambda whole: whole[:-40] + b"\xff" * 32 + whole[-8:],
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_no_file_of_lance_is_an_os_error_to_a_reader_of_files(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "f.lance"
+    with esker.file.LanceFileWriter(path) as writer:
+        writer.write_batch(ROWS)
+    path.write_bytes(WRONG[name](path.read_bytes()))
+    for library in (lance, esker):
+        with pytest.raises(OSError, match="f.lance|metadata") as caught:
+            library.file.LanceFileReader(str(path))
+        assert not isinstance(caught.value, FileNotFoundError)
+    assert isinstance(caught.value, CorruptFileError | UnsupportedError)
+
+
+def test_a_file_without_bytes_is_an_os_error(tmp_path: Path) -> None:
+    """pylance panics."""
+    path = tmp_path / "f.lance"
+    path.touch()
+    with pytest.raises(DamagedFileError, match="corrupt file f.lance") as caught:
+        esker.file.LanceFileReader(path)
+    assert isinstance(caught.value, OSError)
+    assert (caught.value.kind, caught.value.path) == ("corrupt", "f.lance")
+    assert isinstance(pickle.loads(pickle.dumps(caught.value)), DamagedFileError)
+
+
+@pytest.mark.parametrize("name", ["junk", "half", "without its end"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda ds: ds.take([0]),
+        lambda ds: ds._take_rows([0]),
+        lambda ds: ds.delete("id > 1"),
+        lambda ds: ds.update({"id": "1"}),
+        lambda ds: ds.validate(),
+        lambda ds: ds.get_fragments()[0].take([0]),
+        lambda ds: ds.to_table(),
+        lambda ds: ds.to_table(filter="id > 1"),
+    ],
+    ids=["take", "take by id", "delete", "update", "validate", "take of a fragment", "scan", "filter"],
+)
+def test_a_damaged_data_file_is_of_pylances_class(tmp_path: Path, name: str, call: Callable[[Any], object]) -> None:
+    raised: list[BaseException] = []
+    for library in (lance, esker):
+        uri = str(tmp_path / library.__name__)
+        library.write_dataset(ROWS, uri)
+        path = Path(_data_file(uri))
+        path.write_bytes(WRONG[name](path.read_bytes()))
+        with pytest.raises(CLASSES) as caught:
+            call(library.dataset(uri))
+        raised.append(caught.value)
+    theirs, ours = raised
+    assert isinstance(ours, CorruptFileError)
     wanted = [one for one in CLASSES if isinstance(theirs, one)]
     assert all(isinstance(ours, one) for one in wanted), (wanted, type(ours).__mro__)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import lance
+import lance.file
 import lance.fragment
 import lance.udf
 import pyarrow as pa
@@ -14,9 +15,10 @@ import pytest
 from lance.dataset import ScannerBuilder as TheirScannerBuilder
 
 import esker
+import esker.file
 import esker.fragment
 import esker.udf
-from esker.exceptions import InvalidArgumentError, UnsupportedError
+from esker.exceptions import InvalidArgumentError, InvalidTypeError, UnsupportedError
 from esker.scanner import ScannerBuilder
 
 CLASSES: dict[str, tuple[type, type]] = {
@@ -38,6 +40,7 @@ REFUSED = {
     "with_index_segments",
 }
 """Methods that raise `UnsupportedError` whatever they get."""
+ROWS = pa.table({"id": [1, 2]})
 BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -136,3 +139,43 @@ def test_the_function_of_new_columns_is_given_by_name(module: Any, uri: str) -> 
     dataset.add_columns(function)
     assert dataset.to_table()["b"].to_pylist() == [1, 2]
     assert function.func is not None
+
+
+MISSPELT: dict[str, Callable[[Any, Any, str], object]] = {
+    "write_dataset": lambda module, table, uri: module.write_dataset(ROWS, uri + "w", max_row_per_file=1),
+    "write_dataset, None": lambda module, table, uri: module.write_dataset(ROWS, uri + "w", bogus=None),
+    "insert": lambda module, table, uri: table.insert(ROWS, bogus=1),
+    "dataset": lambda module, table, uri: module.dataset(uri, bogus=1),
+    "LanceDataset": lambda module, table, uri: module.LanceDataset(uri, bogus=1),
+    "commit": lambda module, table, uri: module.LanceDataset.commit(
+        uri, module.LanceOperation.Restore(1), read_version=1, bogus=1
+    ),
+    "commit_batch": lambda module, table, uri: module.LanceDataset.commit_batch(uri, [], bogus=1),
+    "scanner": lambda module, table, uri: table.scanner(bogus=1),
+    "to_table": lambda module, table, uri: table.to_table(bogus=1),
+    "sample": lambda module, table, uri: table.sample(1, bogus=1),
+    "upsert": lambda module, table, uri: table.merge_insert("id").when_matched_update_all(bogus=1),
+    "write_fragments": lambda module, table, uri: module.fragment.write_fragments(ROWS, uri, commit_message="m"),
+    "LanceFragment.create": lambda module, table, uri: module.LanceFragment.create(uri, ROWS, bogus=1),
+    "LanceFragment.scanner": lambda module, table, uri: table.get_fragments()[0].scanner(bogus=1),
+    "LanceFileWriter": lambda module, table, uri: module.file.LanceFileWriter(uri + "f", ROWS.schema, bogus=1),
+    "LanceFileReader": lambda module, table, uri: module.file.LanceFileReader(uri + "f", bogus=1),
+}
+
+
+@pytest.mark.parametrize("module", [lance, esker])
+@pytest.mark.parametrize("name", MISSPELT)
+def test_an_argument_that_nobody_has_is_a_type_error(name: str, module: Any, uri: str) -> None:
+    table = module.write_dataset(ROWS, uri)
+    with pytest.raises(TypeError, match="bogus|max_row_per_file|commit_message"):
+        MISSPELT[name](module, table, uri)
+    assert module.dataset(uri).version == 1
+
+
+def test_a_misspelt_argument_is_told_the_right_one(uri: str) -> None:
+    with pytest.raises(InvalidTypeError, match="'max_row_per_file', did you mean 'max_rows_per_file'"):
+        esker.write_dataset(ROWS, uri, max_row_per_file=1)  # type: ignore[call-arg]
+    with pytest.raises(InvalidTypeError, match="'bogus', expected one of allow_external_blob_outside_bases, "):
+        esker.write_dataset(ROWS, uri, bogus=1)  # type: ignore[call-arg]
+    with pytest.raises(UnsupportedError, match="option blob_pack_file_size_threshold is not supported yet"):
+        esker.write_dataset(ROWS, uri, blob_pack_file_size_threshold=1)  # type: ignore[call-arg]

@@ -146,6 +146,8 @@ class InvalidChangeError(InvalidArgumentError, OSError):
 def of_changes() -> Iterator[None]:
     """Makes invalid arguments those of a change, which pylance raises as an OSError: an `InvalidChangeError`.
 
+    A damaged file that a change meets is a `DamagedFileError`, and what cannot be written an `UnsupportedChangeError`.
+
     Example:
         >>> from esker.exceptions import InvalidArgumentError, of_changes
         >>> try:
@@ -156,11 +158,16 @@ def of_changes() -> Iterator[None]:
         no column 'x' x
     """
     try:
-        yield
-    except InvalidArgumentError as error:
-        if type(error) is not InvalidArgumentError:
+        with of_files():
+            yield
+    except (InvalidArgumentError, UnsupportedError) as error:
+        refused: EskerError
+        if type(error) is InvalidArgumentError:
+            refused = InvalidChangeError(error.message, **error.facts)
+        elif type(error) is UnsupportedError:
+            refused = UnsupportedChangeError(error.message, **error.facts)
+        else:
             raise
-        refused = InvalidChangeError(error.message, **error.facts)
         raise refused.with_traceback(error.__traceback__) from (error.__cause__ or error.__context__)
 
 
@@ -200,6 +207,10 @@ class UnsupportedError(EskerError, NotImplementedError):
     kind: ClassVar[str] = "unsupported"
 
 
+class UnsupportedChangeError(UnsupportedError, OSError):
+    """A change, or data to be written, that this release does not support: pylance raises an OSError."""
+
+
 class OldTableError(UnsupportedError, OSError):
     """The table has a layout from before what is asked for. Facts: `uri`."""
 
@@ -210,6 +221,32 @@ class CorruptFileError(EskerError, ValueError):
     """A file is damaged. Facts: `path`, and if known `offset`, `expected`, `found`."""
 
     kind: ClassVar[str] = "corrupt"
+
+
+class DamagedFileError(CorruptFileError, OSError):
+    """A damaged file in a place where pylance raises an OSError: a reader of one file, a take, a change."""
+
+
+@contextmanager
+def of_files() -> Iterator[None]:
+    """Makes a damaged file an OSError, where pylance raises one: a `DamagedFileError`.
+
+    Example:
+        >>> from esker.exceptions import CorruptFileError, of_files
+        >>> try:
+        ...     with of_files():
+        ...         raise CorruptFileError("corrupt a.lance", path="a.lance")
+        ... except OSError as error:
+        ...     print(error, isinstance(error, CorruptFileError))
+        corrupt a.lance True
+    """
+    try:
+        yield
+    except CorruptFileError as error:
+        if type(error) is not CorruptFileError:
+            raise
+        damaged = DamagedFileError(error.message, **error.facts)
+        raise damaged.with_traceback(error.__traceback__) from (error.__cause__ or error.__context__)
 
 
 class NotFoundError(EskerError, ValueError, LookupError, FileNotFoundError):

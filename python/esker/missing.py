@@ -8,13 +8,14 @@ an `ImportError` that says nothing of what to do. `dir` of a module lists none o
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import opcode
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
 
-from .exceptions import UnsupportedError
+from .exceptions import InvalidTypeError, UnsupportedError
 
 
 class MissingAttributeError(UnsupportedError, AttributeError):
@@ -135,3 +136,36 @@ def refuse_options(**options: Any) -> None:
     for name, value in options.items():
         if value is not None and value is not False:
             raise UnsupportedError(f"option {name} is not supported yet, leave it out", operation=name)
+
+
+def refuse_arguments(
+    call: str, given: Mapping[str, Any], known: Collection[str], of_peer: Collection[str] = frozenset()
+) -> None:
+    """Refuses arguments that a function with `**options` does not have.
+
+    Args:
+        call: The name of the function.
+        given: What it was called with.
+        known: The names that it has.
+        of_peer: The names that only the peer has, which this release does not have yet.
+
+    Raises:
+        InvalidTypeError: Nobody has an argument of that name: it is misspelt.
+        UnsupportedError: The peer has it, and it has a value other than None and False.
+
+    Example:
+        >>> from esker.missing import refuse_arguments
+        >>> refuse_arguments("write_dataset", {"max_row_per_file": 8}, {"max_rows_per_file", "durable"})
+        Traceback (most recent call last):
+        ...
+        esker.exceptions.InvalidTypeError: write_dataset() got an unexpected keyword argument 'max_row_per_file', \
+did you mean 'max_rows_per_file'?
+    """
+    for name, value in given.items():
+        if name in known:
+            continue
+        if name not in of_peer:
+            near = difflib.get_close_matches(name, known, n=1)
+            advice = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(sorted(known))}"
+            raise InvalidTypeError(f"{call}() got an unexpected keyword argument {name!r}, {advice}", found=name)
+        refuse_options(**{name: value})

@@ -54,7 +54,10 @@ class CommitsApi(DatasetHandle):
         backoff: Backoff | None = None,
         durable: bool = True,
         manifest_store: ExternalManifestStore | str | None = None,
-        **pylance_only: Any,
+        namespace_client: Any = None,
+        table_id: list[str] | None = None,
+        namespace_client_managed_versioning: bool = False,
+        base_store_params: dict[str, dict[str, str]] | None = None,
     ) -> Self:
         """Commits a change that was prepared elsewhere, as a new version.
 
@@ -80,7 +83,11 @@ class CommitsApi(DatasetHandle):
             durable: Whether the commit is on stable storage on return.
             manifest_store: The external manifest store of a table whose store has no put-if-absent: an
                 `esker.commit.ExternalManifestStore`, or the URI of one. All writers of the table must use it.
-            **pylance_only: Refused unless None.
+            namespace_client: Refused unless None, like `table_id`, `namespace_client_managed_versioning` and
+                `base_store_params`.
+            table_id: See `namespace_client`.
+            namespace_client_managed_versioning: See `namespace_client`.
+            base_store_params: See `namespace_client`.
 
         Returns:
             The table at the new version.
@@ -93,7 +100,12 @@ class CommitsApi(DatasetHandle):
         Example:
             `LanceDataset.commit(uri, LanceOperation.Append(fragments), read_version=3)`
         """
-        refuse_options(**pylance_only)
+        refuse_options(
+            namespace_client=namespace_client,
+            table_id=table_id,
+            namespace_client_managed_versioning=namespace_client_managed_versioning,
+            base_store_params=base_store_params,
+        )
         how = WriteCommit(
             lock=commit_lock,
             v2_names=enable_v2_manifest_paths is not False,
@@ -134,7 +146,6 @@ class CommitsApi(DatasetHandle):
         backoff: Backoff | None = None,
         durable: bool = True,
         manifest_store: ExternalManifestStore | str | None = None,
-        **pylance_only: Any,
     ) -> BulkCommitResult[Self]:
         """Commits several appends as one version.
 
@@ -151,7 +162,6 @@ class CommitsApi(DatasetHandle):
             backoff: See `commit`.
             durable: See `commit`.
             manifest_store: See `commit`.
-            **pylance_only: Refused unless None.
 
         Returns:
             The table at the new version, and the transaction that made it.
@@ -164,7 +174,7 @@ class CommitsApi(DatasetHandle):
         Example:
             `LanceDataset.commit_batch(uri, transactions)["dataset"].version`
         """
-        refuse_options(base_store_params=base_store_params, **pylance_only)
+        refuse_options(base_store_params=base_store_params)
         merged = merged_append(transactions)
         committed = cls.commit(
             dest,

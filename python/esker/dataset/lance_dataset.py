@@ -19,7 +19,7 @@ from ..arrow.incoming import ReaderLike
 from ..arrow.json_columns import shown_schema
 from ..commit.external import ExternalManifestStore
 from ..commit.protocol import CommitLock
-from ..exceptions import InvalidArgumentError, of_changes
+from ..exceptions import InvalidArgumentError, of_changes, of_files
 from ..fragment import LanceFragment
 from ..lance.history.versions import version_asof
 from ..lance.io_stats import IOMeter, IOStats
@@ -105,7 +105,6 @@ class LanceDataset(
         base_store_params: Options by the path of a base path; they replace `storage_options` for it.
         read_params: Hints of pylance, of no effect here: what is decoded is validated in any case.
         namespace_client: Refused unless None, like `table_id` and `namespace_client_managed_versioning`.
-        **pylance_only: Refused unless None.
 
     Raises:
         NotFoundError: There is no table, or no such version, tag or branch.
@@ -148,7 +147,6 @@ class LanceDataset(
         base_store_params: dict[str, dict[str, str]] | None = None,
         *,
         manifest_store: ExternalManifestStore | str | None = None,
-        **pylance_only: Any,
     ) -> None:
         refuse_options(
             namespace_client=namespace_client,
@@ -158,7 +156,7 @@ class LanceDataset(
         check_read_params(read_params)
         del block_size, index_cache_size, metadata_cache_size
         session = session_for(session, index_cache_size_bytes, metadata_cache_size_bytes)
-        refuse_options(serialized_manifest=serialized_manifest, **pylance_only)
+        refuse_options(serialized_manifest=serialized_manifest)
         table = open_at(
             uri,
             version,
@@ -393,6 +391,7 @@ class LanceDataset(
             raise InvalidArgumentError(f"expected 0 <= start <= end, found start {start} and end {end}")
         return self.scanner(offset=start, limit=end - start, columns=columns).to_table()
 
+    @of_files()
     def take(self, indices: Any, columns: Columns | None = None, *, blob_handling: str | None = None) -> pa.Table:
         """Takes rows by number, in the order of `indices`, duplicates included.
 
@@ -425,11 +424,8 @@ class LanceDataset(
             blobs=blobs_as(blob_handling),
         )
 
-    def sample(
-        self, num_rows: int, columns: Columns | None = None, randomize_order: bool = True, **options: Any
-    ) -> pa.Table:
+    def sample(self, num_rows: int, columns: Columns | None = None, randomize_order: bool = True) -> pa.Table:
         """A random sample of `num_rows` different rows; in the table's order unless `randomize_order`."""
-        refuse_options(**options)
         total, num_rows = self._table.num_rows, integer("num_rows", num_rows, least=0)
         if num_rows > total:
             raise InvalidArgumentError(f"expected a sample of at most {total} rows, found {num_rows}")
@@ -514,7 +510,6 @@ def dataset(
     base_store_params: dict[str, dict[str, str]] | None = None,
     *,
     manifest_store: ExternalManifestStore | str | None = None,
-    **pylance_only: Any,
 ) -> LanceDataset:
     """Opens a table.
 
@@ -537,7 +532,6 @@ def dataset(
         read_params: Hints of pylance, of no effect here.
         namespace_client: Refused unless None, like `table_id`.
         table_id: See `namespace_client`.
-        **pylance_only: Refused unless None.
 
     Raises:
         InvalidArgumentError: There is no `uri`.
@@ -567,7 +561,6 @@ def dataset(
         read_params=read_params,
         metadata_cache_size_bytes=metadata_cache_size_bytes,
         index_cache_size_bytes=index_cache_size_bytes,
-        **pylance_only,
     )
     if version is None and asof is not None:
         return found.checkout_version(version_asof(found._table, asof))

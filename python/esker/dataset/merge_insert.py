@@ -76,7 +76,8 @@ class MergeInsertBuilder:
         null in the source: only the fields that the source has become null. Replaces other `when_matched` clauses.
 
         Args:
-            condition: SQL over `source.column` and `target.column`: rows for which it is not true are not updated.
+            condition: SQL over `source.column` and `target.column`: rows for which it is not true are not updated. A
+                column that only one side has needs no side; the table has `_rowid` and `_rowaddr` as well.
         """
         if condition is not None and not isinstance(condition, str):
             raise TypeError(f"expected the condition as SQL text, found {type(condition).__name__}")
@@ -98,6 +99,7 @@ class MergeInsertBuilder:
         self._spec.clauses.insert = True
         return self
 
+    @of_changes()
     def when_not_matched_by_source_delete(self, expr: Filter | None = None) -> MergeInsertBuilder:
         """Rows of the table without a match are deleted.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..exceptions import of_files
 from ..lance.handle import DatasetHandle
 from ..lance.history.version_delta import DatasetDelta
 from ..lance.scan.options import Columns
@@ -22,6 +23,7 @@ class RowIdsApi(DatasetHandle):
         compacted."""
         return self._table.has_stable_row_ids
 
+    @of_files()
     def take_rows(self, row_ids: Any, columns: Columns | None = None) -> pa.Table:
         """Takes rows by `_rowid`, in the order of `row_ids`, duplicates included.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..exceptions import of_files
 from ..lance.handle import DatasetHandle
 from ..lance.validation import validate
 
@@ -9,6 +10,7 @@ from ..lance.validation import validate
 class ValidationApi(DatasetHandle):
     """The method of `LanceDataset` that validates a version."""
 
+    @of_files()
     def validate(self) -> None:
         """Checks that the files of this version agree with its manifest: all data files exist, open and have as many
         rows and bytes as the manifest says, deletion files fit their fragments, fragment ids rise, and no fragment has

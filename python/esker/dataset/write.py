@@ -81,6 +81,7 @@ def write_dataset(
     Raises:
         InvalidArgumentError: There is no `uri`, or a value does not fit.
         AlreadyExistsError: `mode` is "create", and there is a table.
+        InvalidTypeError: There is no argument of a name.
         SchemaMismatchError: The columns of an append are not those of the table.
         CommitConflictError: Another writer committed a conflicting change.
         UnsupportedError: This release cannot write the file version or a type, or does not have an option.

@@ -11,13 +11,21 @@ from .._native.file import FileReader
 from .._native.scan import BatchStream
 from .._native.store import Store
 from ..arrow.batches import read, read_all
-from ..exceptions import InvalidArgumentError, OutOfRangeError
+from ..exceptions import InvalidArgumentError, OutOfRangeError, UnsupportedError, of_files
 from ..lance.scan.take import row_numbers
 from .metadata import LanceFileMetadata, LanceFileStatistics, metadata_of, statistics_of
 from .place import locate, refuse_namespace
 
 DEFAULT_BATCH_SIZE = 1024
 DEFAULT_BATCH_READAHEAD = 16
+
+
+class UnknownColumnError(InvalidArgumentError, OSError):
+    """A column that the file does not have: pylance refuses it by an `OSError`."""
+
+
+class FileVersionError(UnsupportedError, OSError):
+    """A file of a version that cannot be read: pylance refuses it by an `OSError`."""
 
 
 class ReaderResults:
@@ -48,8 +56,9 @@ class LanceFileReader:
 
     Raises:
         NotFoundError: There is no such file.
-        CorruptFileError: The file is not a Lance file, or is damaged.
-        InvalidArgumentError: The file does not have a column.
+        CorruptFileError: The file is not a Lance file, or is damaged. It is an `OSError` here, as in pylance.
+        FileVersionError: The file is of a version that cannot be read.
+        UnknownColumnError: The file does not have a column.
 
     Example:
         >>> import pyarrow as pa
@@ -76,11 +85,19 @@ class LanceFileReader:
             if path is None:
                 raise InvalidArgumentError("expected the path of a file to read, found None")
             _place = locate(path, storage_options)
-        self._reader = FileReader(*_place)
+        try:
+            with of_files():
+                self._reader = FileReader(*_place)
+        except UnsupportedError as error:
+            raise FileVersionError(error.message, **error.facts) from error
         if isinstance(columns, str):
             raise TypeError("columns must be a list, found str; put one name in a list")
         self._columns = None if columns is None else list(columns)
-        self._read(0, 0, 1, 1)
+        try:
+            with of_files():
+                self._read(0, 0, 1, 1)
+        except InvalidArgumentError as error:
+            raise UnknownColumnError(error.message, **error.facts) from error
 
     def read_all(
         self, *, batch_size: int = DEFAULT_BATCH_SIZE, batch_readahead: int = DEFAULT_BATCH_READAHEAD

@@ -18,7 +18,6 @@ from ..arrow.struct_offsets import rebased
 from ..exceptions import InvalidArgumentError, SchemaMismatchError
 from ..lance.write.checking import check_new_columns
 from ..lance.write.compression import DEFAULT_COMPRESSION, Compression, checked_compression
-from ..missing import refuse_options
 from ..storage_version import file_version
 from ..store.staging import flush
 from .place import locate, refuse_namespace
@@ -53,7 +52,6 @@ class LanceFileWriter:
         max_page_bytes: The maximum number of bytes of values per page, for version 2.0 only: later versions can read
             parts of a page.
         keep_original_array: Accepted because pylance has it; values are always copied.
-        **pylance_only: Other options of pylance: refused unless None or False.
 
     Attributes:
         size_bytes: The file's size in bytes, None before `close`.
@@ -85,10 +83,8 @@ class LanceFileWriter:
         max_page_bytes: int | None = None,
         keep_original_array: bool | None = None,
         _place: tuple[Store, str] | None = None,
-        **pylance_only: Any,
     ) -> None:
         del keep_original_array
-        refuse_options(**pylance_only)
         refuse_namespace(namespace_client, table_id)
         for name, value in (("data_cache_bytes", data_cache_bytes), ("max_page_bytes", max_page_bytes)):
             if value is not None and value <= 0:

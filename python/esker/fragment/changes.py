@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from .._native.deletion import RowsToDelete
 from ..arrow.incoming import ReaderLike, coerce_reader
-from ..exceptions import InvalidArgumentError
+from ..exceptions import InvalidArgumentError, of_changes
 from ..lance.change.column_update import update_columns
 from ..lance.change.column_values import ColumnSource, JoinedValues
 from ..lance.change.column_writer import ColumnWriter
@@ -29,6 +29,7 @@ _OFFSET_BITS = 32
 class FragmentChangesApi(FragmentHandle):
     """The methods of `LanceFragment` that stage changes."""
 
+    @of_changes()
     def delete(self, predicate: Filter) -> FragmentMetadata | None:
         """Deletes the rows for which a predicate is true: writes a deletion file and returns the changed fragment.
 

@@ -12,7 +12,7 @@ import pyarrow.dataset
 from .._native import table as native
 from ..arrow.incoming import ReaderLike
 from ..arrow.json_columns import shown_schema
-from ..exceptions import NotFoundError, SchemaMismatchError, UnsupportedError
+from ..exceptions import NotFoundError, SchemaMismatchError, UnsupportedError, of_files
 from ..lance.data_file import DataFile
 from ..lance.fragment_metadata import FragmentMetadata
 from ..lance.fragment_of_file import fragment_of_file
@@ -298,6 +298,7 @@ class LanceFragment(FragmentChangesApi):
         """The first `num_rows` rows."""
         return self.scanner(limit=num_rows, **options).to_table()
 
+    @of_files()
     def take(
         self, indices: Any, columns: list[str] | dict[str, str] | None = None, *, blob_handling: str | None = None
     ) -> pa.Table:

@@ -58,13 +58,14 @@ def write_fragments(
         return_transaction: Whether to return a transaction instead of the fragments.
         mode: "append" checks the columns against the table's and uses its field ids; "create" and "overwrite" assign
             new ones.
-        **options: The arguments of `write_dataset` that are about files and stores. Other options of pylance are
-            refused, and those of a commit: nothing is committed.
+        **options: The arguments of `write_dataset` that are about files and stores, not those of a commit: nothing is
+            committed.
 
     Returns:
         Fragments, whose ids the commit assigns, or their transaction.
 
     Raises:
+        InvalidTypeError: There is no option of a name.
         SchemaMismatchError: The columns of an append are not those of the table.
         UnsupportedError: This release cannot write the file version or a type, or does not have an option.
 
@@ -77,7 +78,7 @@ def write_fragments(
         >>> esker.LanceDataset.commit("memory://fragments", operation).count_rows()
         2
     """
-    refuse_unknown(options, FileArguments)
+    refuse_unknown("write_fragments", options, FileArguments)
     request = WriteRequest.of(open_for(dataset_uri, options), data, schema, mode, options)
     staged = stage(request)
     fragments = [FragmentMetadata.from_native(fragment) for fragment in staged.fragments]

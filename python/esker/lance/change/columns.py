@@ -67,6 +67,11 @@ def alter_columns(table: TableVersion, alterations: Sequence[AlterColumn]) -> Ta
             raise InvalidArgumentError(
                 f"expected path and any of name, nullable, data_type, found {sorted(alteration)}"
             )
+        if all(value is None for key, value in alteration.items() if key != "path"):
+            raise InvalidArgumentError(
+                f"at least one of name, nullable, or data_type must be specified, found none: {sorted(alteration)}",
+                column=alteration["path"],
+            )
     casts = {
         path_of(names_along(it["path"], table.schema.names)): plain_type(type_)
         for it in alterations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -10,7 +11,9 @@ import pyarrow as pa
 from ..._native.expr import Predicate
 from ...exceptions import InvalidArgumentError
 from ..scan.predicate import Filter, to_predicate
+from ..system_columns import ROW_ADDRESS, ROW_ID
 from ..version import TableVersion
+from .condition_names import with_sides
 
 WhenMatched: TypeAlias = Literal["keep", "update", "delete", "fail"]
 Condition: TypeAlias = tuple[Predicate, list[str], list[str]]
@@ -61,8 +64,8 @@ class MergeClauses:
         """
         if self.condition is None:
             return None
-        columns = table.described_schema
-        everything = _parse(self.condition, source, columns)
+        columns = _with_system_columns(table.described_schema)
+        condition, everything = _with_sides(self.condition, source, columns)
         read: dict[str, list[str]] = {"source": [], "target": []}
         for side, name in everything.paths:
             schema = source if side == "source" else columns
@@ -71,12 +74,12 @@ class MergeClauses:
         right = [name for name in columns.names if name in read["target"]]
         # Bound to these columns only, so that no other column is read.
         try:
-            return _parse(self.condition, _only(source, left), _only(columns, right)), left, right
+            return _parse(condition, _only(source, left), _only(columns, right)), left, right
         except InvalidArgumentError:
             # The parser folded a column away, such as `k` in `k > 1 AND k < 0`: bind all columns named in the text.
-            text = self.condition.casefold()
+            text = condition.casefold()
             left, right = ([name for name in side.names if name.casefold() in text] for side in (source, columns))
-        return _parse(self.condition, _only(source, left), _only(columns, right)), left, right
+        return _parse(condition, _only(source, left), _only(columns, right)), left, right
 
     def delete_predicate(self, table: TableVersion) -> Predicate | None:
         """The condition on rows of the table that match no row of the source.
@@ -92,6 +95,24 @@ class MergeClauses:
         unmatched = "Keep" if not self.delete_unmatched else "Delete" if self.delete_filter is None else "DeleteIf"
         insert = "InsertAll" if self.insert else "DoNothing"
         return f"when_matched={matched}, when_not_matched={insert}, when_not_matched_by_source={unmatched}"
+
+
+def _with_system_columns(table: pa.Schema) -> pa.Schema:
+    """The columns of the table that a condition may read: its own, and the ids and addresses of its rows."""
+    own = {ROW_ID, ROW_ADDRESS}.difference(table.names)
+    return pa.schema([*table, *(pa.field(name, pa.uint64()) for name in sorted(own))])
+
+
+def _with_sides(condition: str, source: pa.Schema, table: pa.Schema) -> tuple[str, Predicate]:
+    """The condition with a side before each of its columns."""
+    try:
+        return condition, _parse(condition, source, table)
+    except InvalidArgumentError:
+        qualified = with_sides(condition, source.names, table.names)
+        if qualified != condition:
+            with suppress(InvalidArgumentError):
+                return qualified, _parse(qualified, source, table)
+        raise
 
 
 def _parse(condition: str, source: pa.Schema, table: pa.Schema) -> Predicate:

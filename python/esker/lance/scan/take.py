@@ -16,7 +16,7 @@ from ..._native.table import Manifest
 from ...arrow.batches import read_all
 from ...arrow.json_columns import as_json_text, has_jsonb
 from ...arrow.paths import parts_of, path_of
-from ...exceptions import InvalidTypeError, OutOfRangeError
+from ...exceptions import InvalidArgumentError, InvalidTypeError, OutOfRangeError
 from ..system_columns import ROW_OFFSET, SYSTEM_COLUMNS
 from .projection import Projection
 
@@ -69,7 +69,8 @@ def take_rows(
         fragment_ids=fragment_ids,
         blobs=blobs,
     )
-    return _projected(_with_row_numbers(read_all(stream)), projection)
+    taken = read_all(stream)
+    return _projected(_with_row_numbers(_unpacked(taken, columns, schema) if fields else taken), projection)
 
 
 def take_row_ids(
@@ -106,7 +107,8 @@ def take_row_ids(
     stream = native.take_ids(
         store, manifest, ids, columns=fields or projection.columns, in_structs=fields is not None, blobs=blobs
     )
-    return _projected(_with_row_numbers(read_all(stream)), projection)
+    taken = read_all(stream)
+    return _projected(_with_row_numbers(_unpacked(taken, columns, schema) if fields else taken), projection)
 
 
 def _with_row_numbers(table: pa.Table) -> pa.Table:
@@ -129,31 +131,75 @@ def _fields(columns: list[str] | dict[str, str] | None, schema: pa.Schema) -> li
     }
     if not paths or any(len(parts) == 1 or parts[0] not in names for parts in paths.values()):
         return None
-    if any(_is_packed(schema.field(parts[0])) for parts in paths.values()):
-        return None
     return list(dict.fromkeys(_readable(paths[name], schema) if name in paths else name for name in columns))
 
 
 def _is_packed(field: pa.Field) -> bool:
-    """Whether a struct's fields lie in one column, of which a part cannot be read; at any depth."""
+    """Whether a struct's fields lie in one column, of which a part cannot be read."""
     metadata = field.metadata or {}
-    if b"packed" in metadata or b"lance-encoding:packed" in metadata:
-        return True
-    return any(_is_packed(field.type.field(index)) for index in range(field.type.num_fields))
+    return pa.types.is_struct(field.type) and (b"packed" in metadata or b"lance-encoding:packed" in metadata)
 
 
 def _readable(parts: list[str], schema: pa.Schema) -> str:
-    """The path up to a map or a fixed-size list, which are read as a whole."""
-    type_, end = schema.field(parts[0]).type, 1
-    while end < len(parts) and (pa.types.is_struct(type_) or pa.types.is_list(type_) or pa.types.is_large_list(type_)):
-        if pa.types.is_struct(type_):
-            index = type_.get_field_index(parts[end])
-            type_ = type_.field(index).type if index >= 0 else pa.null()
+    """The path up to a map, a fixed-size list or a packed struct, which are read as a whole."""
+    end = _end_of_readable(parts, schema)
+    return path_of(parts if end is None else parts[:end])
+
+
+def _end_of_readable(parts: list[str], schema: pa.Schema) -> int | None:
+    """How many parts of a path lead to what is read as a whole; None if nothing on it is."""
+    field, end = schema.field(parts[0]), 1
+    while end < len(parts) and not _is_packed(field):
+        if pa.types.is_struct(field.type):
+            index = field.type.get_field_index(parts[end])
+            if index < 0:
+                return None
+            field = field.type.field(index)
+        elif pa.types.is_list(field.type) or pa.types.is_large_list(field.type):
+            field = field.type.value_field
         else:
-            type_ = type_.value_type
+            break
         end += 1
-    whole = pa.types.is_map(type_) or pa.types.is_fixed_size_list(type_)
-    return path_of(parts[:end] if whole else parts)
+    whole = pa.types.is_map(field.type) or pa.types.is_fixed_size_list(field.type) or _is_packed(field)
+    return end if whole else None
+
+
+def _unpacked(table: pa.Table, columns: list[str] | dict[str, str] | None, schema: pa.Schema) -> pa.Table:
+    """The table with only those fields of packed structs that were asked for: all of them had to be read.
+
+    Raises:
+        InvalidArgumentError: A packed struct has no such field.
+    """
+    asked: dict[str, list[list[str]]] = {}
+    names = set(schema.names)
+    for name in columns or ():
+        parts = [name] if name in names else parts_of(name)
+        asked.setdefault(parts[0], []).append(parts[1:])
+    for index, field in enumerate(table.schema):
+        part = _part(field, asked.get(field.name, [[]]), field.name)
+        if part.type != field.type:
+            table = table.set_column(index, part, table.column(index).cast(part.type))
+    return table
+
+
+def _part(field: pa.Field, paths: list[list[str]], place: str) -> pa.Field:
+    """The field with only those fields in it that paths below it name."""
+    if not all(paths):
+        return field
+    if pa.types.is_struct(field.type):
+        below: dict[str, list[list[str]]] = {}
+        for first, *rest in paths:
+            below.setdefault(first, []).append(rest)
+        for name in below:
+            if field.type.get_field_index(name) < 0:
+                there = [it.name for it in field.type]
+                raise InvalidArgumentError(f"column '{place}.{name}' does not exist, expected one of {there}")
+        kept = [_part(it, below[it.name], f"{place}.{it.name}") for it in field.type if it.name in below]
+        return field.with_type(pa.struct(kept))
+    if pa.types.is_list(field.type) or pa.types.is_large_list(field.type):
+        item = _part(field.type.value_field, [path[1:] for path in paths], f"{place}.item")
+        return field.with_type(pa.list_(item) if pa.types.is_list(field.type) else pa.large_list(item))
+    return field
 
 
 def _projected(table: pa.Table, projection: Projection) -> pa.Table:

@@ -16,7 +16,7 @@ from ...commit.limits import DEFAULT_COMMIT_TIMEOUT
 from ...commit.loop import DEFAULT_MAX_RETRIES, Backoff
 from ...commit.protocol import CommitLock
 from ...exceptions import InvalidArgumentError
-from ...missing import refuse_options
+from ...missing import refuse_arguments
 from ...progress import Progress, Watcher, as_progress
 from ..base_path import DatasetBasePath
 from ..cleanup.automatic import AutoCleanupConfig, config_of
@@ -198,9 +198,7 @@ class WriteRequest:
 
         Raises:
             InvalidArgumentError: See the class, or `external_blobs`.
-            UnsupportedError: This release does not have an argument.
         """
-        refuse_unknown(given)
         named: dict[str, Any] = {name: value for name, value in given.items() if name in _FIELDS}
         named["progress"] = as_progress(given.get("progress"))
         blobs = external_blobs(
@@ -215,12 +213,8 @@ def open_for(table: object, given: FileArguments) -> LanceTarget:
 
     Args:
         table: A path, a URI or a dataset.
-        given: The arguments.
-
-    Raises:
-        UnsupportedError: This release does not have an argument.
+        given: The arguments, which `refuse_unknown` has seen.
     """
-    refuse_unknown(given)
     target = open_target(
         table_or_uri(table),  # type: ignore[arg-type]
         storage_options=given.get("storage_options"),
@@ -237,17 +231,33 @@ def open_for(table: object, given: FileArguments) -> LanceTarget:
 _FIELDS = frozenset(field.name for field in fields(WriteRequest))
 
 
-def refuse_unknown(given: FileArguments, known: type[FileArguments] = WriteArguments) -> None:
-    """Refuses arguments of pylance that this release does not have, and those that a verb has no use for.
+_OF_PYLANCE = frozenset(
+    {
+        "blob_pack_file_size_threshold",
+        "data_cache_bytes",
+        "enable_stable_row_ids",
+        "max_page_bytes",
+        "namespace_client",
+        "table_id",
+        "use_legacy_format",
+    }
+)
+"""The arguments of pylance's functions that this release does not have."""
+
+
+def refuse_unknown(call: str, given: FileArguments, known: type[FileArguments] = WriteArguments) -> None:
+    """Refuses arguments of pylance that this release does not have, and those that a function does not have.
 
     Args:
+        call: The name of the function.
         given: The arguments.
-        known: Those that the verb takes.
+        known: Those that the function takes.
 
     Raises:
-        UnsupportedError: Such an argument is given.
+        InvalidTypeError: The function has no argument of a name.
+        UnsupportedError: Only pylance has an argument.
     """
-    refuse_options(**{name: value for name, value in given.items() if name not in known.__annotations__})
+    refuse_arguments(call, given, known.__annotations__, _OF_PYLANCE)
 
 
 class ExternalBlobError(InvalidArgumentError, OSError):

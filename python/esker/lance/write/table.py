@@ -86,7 +86,7 @@ def write_given(
         mode: "create", "append" or "overwrite".
         given: All other arguments.
     """
-    refuse_unknown(given)
+    refuse_unknown("write_dataset", given)
     how = WriteCommit.of(given)
     target = open_for(table, given)
     return write_table(WriteRequest.of(target, data, schema, mode, given), how)
