@@ -93,3 +93,44 @@ def test_what_cannot_be_cast_is_refused_where_no_row_is_meant(tmp_path: Path) ->
     for updates in ({"b": "id"}, {"l": "[id]"}):
         with pytest.raises(InvalidArgumentError, match="a number has no bytes"):
             DeltaTable(tmp_path).update(updates, predicate="id = 2")
+
+
+FLOATS = [1.005, -1.005, 2.675, 8.345, 0.49999999999999994, 999.994, 1e-9, 0.0]
+DECIMALS: dict[str, tuple[pa.Array, pa.DataType]] = {
+    "double": (pa.array(FLOATS), pa.decimal128(5, 2)),
+    "float": (pa.array(FLOATS, pa.float32()), pa.decimal128(5, 2)),
+    "whole": (pa.array(FLOATS), pa.decimal128(10, 0)),
+    "fine": (pa.array(FLOATS), pa.decimal128(38, 16)),
+    "list": (pa.array([[value] for value in FLOATS]), pa.list_(pa.decimal128(5, 2))),
+    "struct": (pa.array([{"a": value} for value in FLOATS]), pa.struct([("a", pa.decimal128(5, 2))])),
+}
+
+
+@pytest.mark.parametrize("verb", ["update", "merge", "insert"])
+@pytest.mark.parametrize("case", DECIMALS)
+def test_floats_become_decimals_as_in_the_same_verb_of_deltalake(tmp_path: Path, case: str, verb: str) -> None:
+    values, kind = DECIMALS[case]
+    ids = pa.array(range(len(values)))
+    source = pa.table({"id": ids, "f": values})
+    found = []
+    for table in (DeltaTable, deltalake.DeltaTable):
+        place = tmp_path / table.__module__
+        deltalake.write_deltalake(place, source.append_column("v", pa.nulls(len(ids), kind)))
+        opened: Any = table(str(place))
+        if verb == "update":
+            opened.update({"v": "f"})
+        elif verb == "merge":
+            opened.merge(source, "t.id = s.id", "s", "t").when_matched_update({"v": "s.f"}).execute()
+        else:
+            merger = opened.merge(source, "t.id = s.id + 100", "s", "t")
+            merger.when_not_matched_insert({"id": "s.id + 100", "v": "s.f"}).execute()
+        found.append(DeltaTable(place).to_pyarrow_table().sort_by("id")["v"].to_pylist())
+    assert found[0] == found[1]
+
+
+def test_a_merge_keeps_large_floats_as_they_are(tmp_path: Path) -> None:
+    deltalake.write_deltalake(tmp_path, pa.table({"id": [0], "v": pa.nulls(1, pa.decimal128(38, 2))}))
+    for value in (1e13, 1e16, 2.0**80):
+        merger = DeltaTable(tmp_path).merge(pa.table({"id": [0], "f": [value]}), "t.id = s.id", "s", "t")
+        merger.when_matched_update({"v": "s.f"}).execute()
+        assert DeltaTable(tmp_path).to_pyarrow_table()["v"].to_pylist() == [Decimal(value)]
