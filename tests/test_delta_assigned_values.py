@@ -88,6 +88,43 @@ def test_a_map_whose_key_does_not_fit_is_null(tmp_path: Path) -> None:
     assert table.to_pyarrow_table().sort_by("id")["v"].to_pylist() == [[(1, "1")], None]
 
 
+NUMBER_MAP = pa.map_(pa.int64(), pa.int64())
+WITH_BAD_KEYS: dict[str, tuple[pa.Array, pa.DataType, list[Any]]] = {
+    "struct": (
+        pa.array(
+            [{"a": "1", "m": [("x", "2")]}, {"a": "z", "m": [("3", "y")]}], pa.struct([("a", "string"), ("m", TEXTS)])
+        ),
+        pa.struct([("a", pa.int64()), ("m", NUMBER_MAP)]),
+        [{"a": 1, "m": None}, {"a": None, "m": [(3, None)]}],
+    ),
+    "list": (
+        pa.array([[[("1", "1")], [("2", "2"), ("x", "1")]], None], pa.list_(TEXTS)),
+        pa.list_(NUMBER_MAP),
+        [[[(1, 1)], None], None],
+    ),
+    "map": (
+        pa.array([[("k", [("x", "1")]), ("j", [("1", "1")])], []], pa.map_(pa.string(), TEXTS)),
+        pa.map_(pa.string(), NUMBER_MAP),
+        [[("k", None), ("j", [(1, 1)])], []],
+    ),
+}
+
+
+@pytest.mark.parametrize("verb", ["update", "merge"])
+@pytest.mark.parametrize("case", WITH_BAD_KEYS)
+def test_a_map_whose_key_does_not_fit_is_null_alone(tmp_path: Path, case: str, verb: str) -> None:
+    """deltalake ends such an update with an error of its own library."""
+    given, kind, expected = WITH_BAD_KEYS[case]
+    deltalake.write_deltalake(tmp_path, pa.table({"id": [0, 1], "m": given, "v": pa.nulls(2, kind)}))
+    table = DeltaTable(tmp_path)
+    if verb == "update":
+        table.update({"v": "m"}, error_on_type_mismatch=False)
+    else:
+        merger = table.merge(pa.table({"id": [0, 1]}), "t.id = s.id", "s", "t", error_on_type_mismatch=False)
+        merger.when_matched_update({"v": "t.m"}).execute()
+    assert table.to_pyarrow_table().sort_by("id")["v"].to_pylist() == expected
+
+
 def test_what_cannot_be_cast_is_refused_where_no_row_is_meant(tmp_path: Path) -> None:
     deltalake.write_deltalake(tmp_path, pa.table({"id": [1], "b": [b"x"], "l": [[b"x"]]}))
     for updates in ({"b": "id"}, {"l": "[id]"}):

@@ -85,7 +85,6 @@ class AssignedColumn:
         if self.strict:
             return self._cast(values(0, rows), strict=True)
         found = nulls_for_errors(values, 0, rows, values(0, 0).type)
-        # A map whose key does not fit is null as a whole.
         return nulls_for_errors(lambda first, count: self._cast(found.slice(first, count)), 0, rows, self.kind)
 
     def _cast(self, values: pa.Array, *, strict: bool = False) -> pa.Array:

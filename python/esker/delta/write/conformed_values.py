@@ -43,7 +43,7 @@ def fitted(values: pa.Array, kind: pa.DataType, path: str, cast: Cast | None = N
         kind: The table's.
         path: The column, or the field within it, for messages.
         cast: How values without fields and elements are cast; if not given, what is another value in the table's type
-            is an error.
+            is an error. A map of which it makes a key null is null.
 
     Raises:
         SchemaMismatchError: Values that the type does not have.
@@ -103,9 +103,19 @@ def _map(values: pa.Array, kind: pa.DataType, path: str, cast: Cast | None) -> p
     first, last = values.offsets[0].as_py(), values.offsets[-1].as_py()
     keys = fitted(values.keys.slice(first, last - first), kind.key_type, f"{path}.key", cast)
     items = fitted(values.items.slice(first, last - first), kind.item_type, f"{path}.value", cast)
-    if keys.null_count:
+    if keys.null_count and cast is None:
         raise SchemaMismatchError(f"column {path!r}: expected keys that {kind.key_type} has, found others", column=path)
+    if keys.null_count:
+        return _map(_without_keys(values, keys), kind, path, cast)
     return pa.MapArray.from_arrays(pc.subtract(values.offsets, first), keys, items, kind, mask=mask_of(values))
+
+
+def _without_keys(values: pa.Array, keys: pa.Array) -> pa.Array:
+    """Maps of which those are null that have keys which are."""
+    offsets = pc.subtract(values.offsets, values.offsets[0])
+    lost = pc.list_parent_indices(pa.ListArray.from_arrays(offsets, keys)).filter(keys.is_null())
+    rows = pa.array(range(len(values)), pa.int64())
+    return values.take(pc.if_else(pc.is_in(rows, lost), None, rows))
 
 
 def _plain(values: pa.Array, kind: pa.DataType) -> pa.Array:
