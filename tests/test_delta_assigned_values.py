@@ -88,8 +88,86 @@ def test_a_map_whose_key_does_not_fit_is_null(tmp_path: Path) -> None:
     assert table.to_pyarrow_table().sort_by("id")["v"].to_pylist() == [[(1, "1")], None]
 
 
+NUMBER_MAP = pa.map_(pa.int64(), pa.int64())
+WITH_BAD_KEYS: dict[str, tuple[pa.Array, pa.DataType, list[Any]]] = {
+    "struct": (
+        pa.array(
+            [{"a": "1", "m": [("x", "2")]}, {"a": "z", "m": [("3", "y")]}], pa.struct([("a", "string"), ("m", TEXTS)])
+        ),
+        pa.struct([("a", pa.int64()), ("m", NUMBER_MAP)]),
+        [{"a": 1, "m": None}, {"a": None, "m": [(3, None)]}],
+    ),
+    "list": (
+        pa.array([[[("1", "1")], [("2", "2"), ("x", "1")]], None], pa.list_(TEXTS)),
+        pa.list_(NUMBER_MAP),
+        [[[(1, 1)], None], None],
+    ),
+    "map": (
+        pa.array([[("k", [("x", "1")]), ("j", [("1", "1")])], []], pa.map_(pa.string(), TEXTS)),
+        pa.map_(pa.string(), NUMBER_MAP),
+        [[("k", None), ("j", [(1, 1)])], []],
+    ),
+}
+
+
+@pytest.mark.parametrize("verb", ["update", "merge"])
+@pytest.mark.parametrize("case", WITH_BAD_KEYS)
+def test_a_map_whose_key_does_not_fit_is_null_alone(tmp_path: Path, case: str, verb: str) -> None:
+    """deltalake ends such an update with an error of its own library."""
+    given, kind, expected = WITH_BAD_KEYS[case]
+    deltalake.write_deltalake(tmp_path, pa.table({"id": [0, 1], "m": given, "v": pa.nulls(2, kind)}))
+    table = DeltaTable(tmp_path)
+    if verb == "update":
+        table.update({"v": "m"}, error_on_type_mismatch=False)
+    else:
+        merger = table.merge(pa.table({"id": [0, 1]}), "t.id = s.id", "s", "t", error_on_type_mismatch=False)
+        merger.when_matched_update({"v": "t.m"}).execute()
+    assert table.to_pyarrow_table().sort_by("id")["v"].to_pylist() == expected
+
+
 def test_what_cannot_be_cast_is_refused_where_no_row_is_meant(tmp_path: Path) -> None:
     deltalake.write_deltalake(tmp_path, pa.table({"id": [1], "b": [b"x"], "l": [[b"x"]]}))
     for updates in ({"b": "id"}, {"l": "[id]"}):
         with pytest.raises(InvalidArgumentError, match="a number has no bytes"):
             DeltaTable(tmp_path).update(updates, predicate="id = 2")
+
+
+FLOATS = [1.005, -1.005, 2.675, 8.345, 0.49999999999999994, 999.994, 1e-9, 0.0]
+DECIMALS: dict[str, tuple[pa.Array, pa.DataType]] = {
+    "double": (pa.array(FLOATS), pa.decimal128(5, 2)),
+    "float": (pa.array(FLOATS, pa.float32()), pa.decimal128(5, 2)),
+    "whole": (pa.array(FLOATS), pa.decimal128(10, 0)),
+    "fine": (pa.array(FLOATS), pa.decimal128(38, 16)),
+    "list": (pa.array([[value] for value in FLOATS]), pa.list_(pa.decimal128(5, 2))),
+    "struct": (pa.array([{"a": value} for value in FLOATS]), pa.struct([("a", pa.decimal128(5, 2))])),
+}
+
+
+@pytest.mark.parametrize("verb", ["update", "merge", "insert"])
+@pytest.mark.parametrize("case", DECIMALS)
+def test_floats_become_decimals_as_in_the_same_verb_of_deltalake(tmp_path: Path, case: str, verb: str) -> None:
+    values, kind = DECIMALS[case]
+    ids = pa.array(range(len(values)))
+    source = pa.table({"id": ids, "f": values})
+    found = []
+    for table in (DeltaTable, deltalake.DeltaTable):
+        place = tmp_path / table.__module__
+        deltalake.write_deltalake(place, source.append_column("v", pa.nulls(len(ids), kind)))
+        opened: Any = table(str(place))
+        if verb == "update":
+            opened.update({"v": "f"})
+        elif verb == "merge":
+            opened.merge(source, "t.id = s.id", "s", "t").when_matched_update({"v": "s.f"}).execute()
+        else:
+            merger = opened.merge(source, "t.id = s.id + 100", "s", "t")
+            merger.when_not_matched_insert({"id": "s.id + 100", "v": "s.f"}).execute()
+        found.append(DeltaTable(place).to_pyarrow_table().sort_by("id")["v"].to_pylist())
+    assert found[0] == found[1]
+
+
+def test_a_merge_keeps_large_floats_as_they_are(tmp_path: Path) -> None:
+    deltalake.write_deltalake(tmp_path, pa.table({"id": [0], "v": pa.nulls(1, pa.decimal128(38, 2))}))
+    for value in (1e13, 1e16, 2.0**80):
+        merger = DeltaTable(tmp_path).merge(pa.table({"id": [0], "f": [value]}), "t.id = s.id", "s", "t")
+        merger.when_matched_update({"v": "s.f"}).execute()
+        assert DeltaTable(tmp_path).to_pyarrow_table()["v"].to_pylist() == [Decimal(value)]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -51,3 +54,56 @@ def test_ranges_that_are_none_are_refused(uri: str, asked: dict[str, Any]) -> No
     for library in (esker.delta, deltalake):
         with pytest.raises((deltalake.exceptions.DeltaError, esker.exceptions.InvalidArgumentError)):
             _versions(library, uri, asked)
+
+
+FIRST = datetime(2024, 1, 2, 3, 0, 0, 123_000, UTC)
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture(params=[False, True], ids=["put", "in-commit"])
+def dated(uri: str, request: pytest.FixtureRequest) -> tuple[str, bool]:
+    """A table with a version each second, and whether its entries say so or the files of its log."""
+    for number in range(3):
+        path = Path(uri) / "_delta_log" / f"{number:020}.json"
+        time = round((FIRST + number * SECOND).timestamp() * 1000)
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        for line in lines:
+            if "commitInfo" in line:
+                line["commitInfo"]["timestamp"] = time
+                line["commitInfo"] |= {"inCommitTimestamp": time} if request.param else {}
+            if "metaData" in line and request.param:
+                line["metaData"]["configuration"]["delta.enableInCommitTimestamps"] = "true"
+            if "protocol" in line and request.param:
+                features = ["changeDataFeed", "inCommitTimestamp"]
+                line["protocol"] = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features}
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        put = time if not request.param else time + 7_000_000
+        os.utime(path, ns=(put * 1_000_000, put * 1_000_000))
+    return uri, bool(request.param)
+
+
+@pytest.mark.parametrize(
+    ("after", "opened", "since", "until"),
+    [
+        (timedelta(0), 0, [0, 1, 2], [0]),
+        (timedelta(microseconds=999), 0, [0, 1, 2], [0]),
+        (timedelta(milliseconds=1), 0, [1, 2], [0]),
+        (timedelta(milliseconds=999), 0, [1, 2], [0]),
+        (SECOND, 1, [1, 2], [0, 1]),
+        (2 * SECOND, 2, [2], [0, 1, 2]),
+        (3 * SECOND, 2, None, [0, 1, 2]),
+    ],
+    ids=str,
+)
+def test_times_at_and_between_commits(
+    dated: tuple[str, bool], after: timedelta, opened: int, since: list[int] | None, until: list[int]
+) -> None:
+    (uri, in_commit), moment = dated, FIRST + after
+    # Of in-commit timestamps deltalake knows nothing.
+    for library in (esker.delta,) if in_commit else (esker.delta, deltalake):
+        table = library.DeltaTable(uri)
+        table.load_as_version(moment)
+        assert table.version() == opened
+        if since is not None:
+            assert _versions(library, uri, {"starting_timestamp": moment.isoformat()}) == since
+        assert _versions(library, uri, {"ending_timestamp": moment.isoformat()}) == until

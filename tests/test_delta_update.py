@@ -202,8 +202,11 @@ def test_a_column_that_is_none_is_left_out_with_a_warning_and_a_field_is_refused
     with pytest.warns(UserWarning, match="no column 'nobody'"):
         assert table.update({"nobody": "1"})["num_updated_rows"] == 0
     assert table.version() == 0
-    with pytest.raises(exceptions.InvalidArgumentError, match="field within column 's'"):
-        table.update({"s.a": "2"})
+    for spelled in ("s.a", "`s`.`a`", '"s".a', "s['a']", "s .a"):
+        with pytest.raises(exceptions.InvalidArgumentError, match="field within column 's'"):
+            table.update({spelled: "2"})
+    with pytest.warns(UserWarning, match=r"no column '`s\.a`'"):
+        table.update({"`s.a`": "2"})
     table.update({"`s`": "named_struct('a', s.a + 1)"})
     assert table.to_pyarrow_table()["s"].to_pylist() == [{"a": 2}]
 

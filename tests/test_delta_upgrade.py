@@ -188,7 +188,7 @@ def test_fields_are_added_to_a_struct(tmp_path: Path) -> None:
     table.alter.add_columns(Field("s", StructType([Field("y", "string")])))
     assert table.to_pyarrow_table().to_pylist() == their_rows(tmp_path) == [{"s": {"x": 1, "y": None}}]
     with pytest.raises(exceptions.InvalidArgumentError, match="'x'"):
-        table.alter.add_columns(Field("s", StructType([Field("x", "long")])))
+        table.alter.add_columns(Field("s", StructType([Field("x", "string")])))
 
 
 def test_metadata_of_arrow_fields_are_the_columns(tmp_path: Path) -> None:

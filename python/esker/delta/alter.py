@@ -57,14 +57,18 @@ class TableAlterer:
         """Adds columns, which are null in all rows that are there.
 
         Args:
-            fields: The columns. A struct of which the table has some fields adds the others to it.
+            fields: The columns. One that is there with the same type stays, and gets the metadata given for it. A
+                struct of which the table has some fields adds the others to it.
 
         Raises:
-            InvalidArgumentError: A column of that name is there, or the new one may not be null.
+            InvalidArgumentError: A column of that name and of another type is there or given twice, or the new one may
+                not be null.
         """
         new = [fields] if isinstance(fields, Field) else list(fields)
         state = self._state()
         there = {field.name.lower(): field for field in state.schema.fields}
+        if len({field.name.lower() for field in new}) < len(new):
+            raise InvalidArgumentError(f"expected each column once, found {', '.join(field.name for field in new)}")
         for field in new:
             known = there.get(field.name.lower())
             if known is not None:
@@ -81,7 +85,9 @@ class TableAlterer:
                     "leave them out (New columns cannot be a generated column)",
                     column=field.name,
                 )
-        after = state.with_schema(SchemaMerge().schema(state.schema, Schema(new)))
+        merged = SchemaMerge().schema(state.schema, Schema(new))
+        given = {field.name: field for field in new if field.name.lower() in there}
+        after = state.with_schema(Schema([_described(field, given.get(field.name)) for field in merged.fields]))
         columns = json.dumps([{"column": field._json()} for field in new], separators=(",", ":"))
         self._commit(
             "ADD COLUMNS", {"columns": columns}, after, CommitRequest(commit_properties, post_commithook_properties)
@@ -101,18 +107,23 @@ class TableAlterer:
             constraints: By their names: SQL that must be true. Double quotes name columns, as in deltalake.
 
         Raises:
-            InvalidArgumentError: Rows do not satisfy one, or there is one of that name.
+            InvalidArgumentError: Rows do not satisfy one, or there is another one of that name.
             UnsupportedError: One is outside of the subset that this release evaluates.
         """
         if not constraints:
             raise InvalidArgumentError("expected a constraint, found none")
         state = self._state()
-        there = {key.lower() for key in state.configuration}
+        there = {key.lower(): sql for key, sql in state.configuration.items()}
         added = {}
         for name, sql in constraints.items():
-            if (CONSTRAINT + name).lower() in there:
-                raise InvalidArgumentError(f"expected a new constraint, found {name!r} there; drop it first")
-            added[CONSTRAINT + name] = columns_in_backticks(sql)
+            key, added_sql = CONSTRAINT + name, columns_in_backticks(sql)
+            if there.get(key.lower(), added_sql) != added_sql or (
+                key.lower() in there and key not in state.configuration
+            ):
+                raise InvalidArgumentError(
+                    f"expected a new constraint, found {name!r} there: {there[key.lower()]}; drop it first"
+                )
+            added[key] = added_sql
         after = state.with_configuration({**state.configuration, **added})
         with ExitStack() as words:
             for name, sql in constraints.items():
@@ -370,11 +381,19 @@ def _rows(target: WriteTarget) -> Iterator[pa.RecordBatch]:
 
 
 def _check_new_fields(known: Field, given: Field) -> None:
-    """Raises unless a struct has fields that the table's struct of that name does not."""
-    if isinstance(known.type, StructType) and isinstance(given.type, StructType):
+    """Raises unless a column that is there is given as it is: a struct may have other fields, which are added to it."""
+    if known.name == given.name and isinstance(known.type, StructType) and isinstance(given.type, StructType):
         there = {field.name.lower(): field for field in known.type.fields}
         for field in given.type.fields:
             if field.name.lower() in there:
                 _check_new_fields(there[field.name.lower()], field)
-        return
-    raise InvalidArgumentError(f"expected a new column, found {given.name!r} there", column=given.name)
+    elif known.name != given.name or known.type != given.type:
+        raise InvalidArgumentError(
+            f"expected a new column, found {given.name!r} there: {known!r}, and {given!r} is given", column=given.name
+        )
+
+
+def _described(known: Field, given: Field | None) -> Field:
+    """A column with the metadata that it is given beside its own; the protocol's own is not given so."""
+    added = {} if given is None else {k: v for k, v in given.metadata.items() if not k.startswith("delta.")}
+    return Field(known.name, known.type, known.nullable, {**known.metadata, **added}) if added else known

@@ -51,7 +51,7 @@ class _Type:
 
     def to_json(self) -> str:
         """The type as the log has it."""
-        return json.dumps(self._json())
+        return json.dumps(self._json(), separators=(",", ":"))
 
     @classmethod
     def from_json(cls, type_json: str) -> Self:
@@ -92,6 +92,8 @@ class PrimitiveType(_Type):
     type: str
 
     def __post_init__(self) -> None:
+        if self.type.startswith("decimal("):
+            object.__setattr__(self, "type", self.type.replace(" ", ""))
         try:
             self.to_arrow()
         except UnsupportedError as error:
@@ -260,7 +262,7 @@ class Field:
 
     def to_json(self) -> str:
         """The field as the log has it."""
-        return json.dumps(self._json())
+        return json.dumps(self._json(), separators=(",", ":"))
 
     @staticmethod
     def from_json(field_json: str) -> Field:
@@ -318,7 +320,7 @@ class Schema:
 
     def to_json(self) -> str:
         """The schema as the log has it."""
-        return json.dumps(self.json())
+        return json.dumps(self.json(), separators=(",", ":"))
 
     @staticmethod
     def from_json(schema_json: str) -> Schema:
@@ -328,7 +330,11 @@ class Schema:
             InvalidArgumentError: It is no schema.
             UnsupportedError: It has a type that this release does not know.
         """
-        return Schema([_field(found) for found in json.loads(schema_json)["fields"]])
+        found = json.loads(schema_json)
+        fields = found.get("fields") if isinstance(found, dict) else None
+        if not isinstance(fields, list):
+            raise InvalidArgumentError(f'expected a struct, {{"type": "struct", "fields": [...]}}, found {schema_json}')
+        return Schema([_field(field) for field in fields])
 
     @staticmethod
     def from_arrow(data_type: pa.Schema) -> Schema:

@@ -40,7 +40,7 @@ from .read.file_reader import check_read
 from .read.filesystem import FileLocator
 from .read.filters import BoundFilter, FilterType, bind
 from .read.scan import TableScan
-from .read.selection import bind_to, one_filter, select_files
+from .read.selection import bind_to, file_uris, in_partitions, one_filter, partitions_of
 from .read.selection_vectors import selection_vectors
 from .read.session_zone import zone_name
 from .row_changes import RowChanges
@@ -243,11 +243,11 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
 
     def generate(self) -> None:
         """Writes lists of files (`_symlink_format_manifest/`) for engines that read no log."""
-        symlink_manifests(self._store, self._select(None))
+        symlink_manifests(self._store, self._select())
 
     def deletion_vectors(self) -> pa.RecordBatchReader:
         """Of each file with deleted rows `filepath`, a URI, and `selection_vector`: which of its rows are there."""
-        return selection_vectors(self._scan(), self._select(None))
+        return selection_vectors(self._scan(), self._select())
 
     @property
     def alter(self) -> TableAlterer:
@@ -357,7 +357,8 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
             file_pruning_predicate: SQL, tuples or a pyarrow expression. Files that cannot hold rows for which it is
                 true, by their partition values and statistics, are left out.
         """
-        return self._select(one_filter("partition_filters", partition_filters, file_pruning_predicate)).uris()
+        where = self._bind(one_filter("partition_filters", partition_filters, file_pruning_predicate))
+        return file_uris(self._store, self._snapshot, where)
 
     def partitions(
         self, partition_filters: FilterType | None = None, *, file_pruning_predicate: RowFilter | None = None
@@ -368,8 +369,8 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
             partition_filters: Deprecated; the same as `file_pruning_predicate`.
             file_pruning_predicate: As in `file_uris`.
         """
-        selection = self._select(one_filter("partition_filters", partition_filters, file_pruning_predicate))
-        return selection.partitions() if self._snapshot.partition_columns else []
+        where = self._bind(one_filter("partition_filters", partition_filters, file_pruning_predicate))
+        return partitions_of(self._store, self._snapshot, where)
 
     def get_add_actions(self, flatten: bool = False) -> pa.Table:
         """One row a file: path, size, time, partition values, statistics.
@@ -380,7 +381,7 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
         partitioned = self._snapshot.partition_columns
         data = pa.schema([field.to_arrow() for field in self.schema() if field.name not in partitioned])
         kept = statistics_columns(data, self.metadata().configuration)
-        return add_actions(self._store, self._select(None), kept, flatten=flatten)
+        return add_actions(self._store, self._select(), kept, flatten=flatten)
 
     def count(self) -> int:
         """How many rows: from statistics where files have them, else from the files."""
@@ -389,7 +390,7 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
 
     def _rows_by_statistics(self) -> int | None:
         """How many rows, None if a file has no statistics that tell."""
-        selection = self._select(None)
+        selection = self._select()
         records = pa.record_batch(selection.statistics(self._store, bounds=False)[1]).column(0)
         if records.null_count:
             return None
@@ -431,7 +432,7 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
             )
         data_files = scan.table_files()
         if scan.is_plain(data_files):
-            known = scan.guarantees(data_files)
+            known = scan.guarantees()
             return scan.dataset(data_files, schema=wanted, read_options=parquet_read_options, guarantees=known)
         import pyarrow.dataset as ds
 
@@ -558,14 +559,17 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
     def _bind(self, filters: RowFilter | None) -> BoundFilter | None:
         return bind_to(self._snapshot, filters, self._session_timezone)
 
-    def _select(self, filters: RowFilter | None) -> FileSelection:
-        return select_files(self._store, self._snapshot, filters, self._session_timezone)
+    def _select(self) -> FileSelection:
+        return self._snapshot.select(self._store)
 
     def _files(self, filesystem: Any | None = None) -> FileLocator:
         return FileLocator(self._store, self._snapshot.root, self._storage_options, filesystem)
 
     def _scan(self, filters: RowFilter | None = None, filesystem: Any | None = None) -> TableScan:
-        return TableScan(self._store, self._snapshot, self._files(filesystem), self._select(filters))
+        where = self._bind(filters)
+        selection = self._snapshot.select(self._store, where.predicates if where else None)
+        kept = in_partitions(self._snapshot, selection, where)
+        return TableScan(self._store, self._snapshot, self._files(filesystem), selection, kept)
 
     def _check_columns(self, columns: list[str] | None) -> None:
         names = TableScan.schema_of(self._snapshot).names

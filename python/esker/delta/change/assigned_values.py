@@ -46,6 +46,8 @@ class AssignedColumn:
         sql: The SQL, for messages.
         strict: Whether a value that does not fit is an error; if not, it becomes null, alone among those beside it.
         session_timezone: What times without a zone mean; UTC if not given.
+        is_merged: Whether a merge assigns them. There deltalake makes floats decimals of 15 digits behind the point (7
+            for `float`) before it rounds them to the column's: 1.005 is 1.01, and 1.00 in an update.
 
     Example:
         >>> import pyarrow as pa
@@ -60,6 +62,7 @@ class AssignedColumn:
     sql: str
     strict: bool = True
     session_timezone: str | None = None
+    is_merged: bool = False
 
     def check(self, found: pa.DataType) -> None:
         """Raises unless values of a type can become those of the column.
@@ -82,7 +85,6 @@ class AssignedColumn:
         if self.strict:
             return self._cast(values(0, rows), strict=True)
         found = nulls_for_errors(values, 0, rows, values(0, 0).type)
-        # A map whose key does not fit is null as a whole.
         return nulls_for_errors(lambda first, count: self._cast(found.slice(first, count)), 0, rows, self.kind)
 
     def _cast(self, values: pa.Array, *, strict: bool = False) -> pa.Array:
@@ -106,12 +108,24 @@ class AssignedColumn:
         if types.is_float64(found) and types.is_float32(kind):
             # Beyond its range are the infinities.
             return values.cast(kind, safe=False)
+        if self.is_merged and types.is_floating(found) and types.is_decimal(kind):
+            return self._rounded_twice(values, kind, strict)
         zone = zone_name(self.session_timezone)
         if zone != "UTC" and types.is_timestamp(kind) and _has_zone(found) not in (None, _has_zone(kind)):
             return self._in_session(values, kind, zone)
         if zone != "UTC" and _has_zone(kind) and (types.is_string(found) or types.is_large_string(found)):
             return self._texts_in_session(values, kind, zone, strict)
         return self._by_sql(values, kind, zone, strict)
+
+    def _rounded_twice(self, values: pa.Array, kind: pa.DataType, strict: bool) -> pa.Array:
+        digits = 15 if pa.types.is_float64(values.type) else 7
+        if kind.scale >= digits:
+            return self._by_sql(values, kind, "UTC", strict)
+        # Of larger ones a double has no such digits: deltalake makes 9999999999999999.64 of 1e16.
+        small = pc.less(pc.abs(values), 1e12 if digits == 15 else 1e29)
+        wide = self._by_sql(pc.if_else(small, values, None), pa.decimal128(38, digits), "UTC", strict)
+        others = self._by_sql(pc.if_else(small, None, values), kind, "UTC", strict)
+        return pc.coalesce(self._by_sql(wide, kind, "UTC", strict), others)
 
     def _texts_in_session(self, values: pa.Array, kind: pa.DataType, zone: str, strict: bool) -> pa.Array:
         """Times of texts; those without a zone are of the session's, as times without one are."""

@@ -17,6 +17,7 @@ from ..._native.expr import Expression
 from ...exceptions import InvalidArgumentError
 from ..definition.constraints import Constraints
 from ..definition.table_state import TableState
+from ..merge.sql_parts import bare, tokens
 from ..read.conform import plain
 from ..read.session_zone import clock_in_zone, in_zone, zone_name
 from ..read.sql_names import columns_in_backticks, in_own_words
@@ -123,12 +124,12 @@ class Assignments:
 
     def _column(self, given: str) -> str | None:
         """The column that a caller names; None if the table has none of that name."""
-        bare = given[1:-1] if len(given) > 1 and given[0] == given[-1] and given[0] in '`"' else given
-        for name in (given, bare):
+        for name in (given, bare(given)):
             if name in self._schema.names:
                 return name
-        top = given.partition(".")[0]
-        if top != given and top in self._schema.names:
+        parts = [part.text for part in tokens(columns_in_backticks(given))]
+        top = bare(parts[0]) if parts else given
+        if len(parts) > 1 and parts[1] in (".", "[") and top in self._schema.names:
             raise InvalidArgumentError(
                 f"expected columns to update, found {given!r}, a field within column {top!r}; give the whole column, "
                 "built with named_struct",

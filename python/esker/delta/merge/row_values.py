@@ -232,7 +232,7 @@ class RowValues:
             return value.evaluate(length, before, beside)
 
         sql = str(value.expression)
-        column = AssignedColumn(field.name, field.type, sql, strict=self._strict, session_timezone=self._zone)
+        column = AssignedColumn(field.name, field.type, sql, self._strict, self._zone, is_merged=True)
         return column.taken(values, rows)
 
 

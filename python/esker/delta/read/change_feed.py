@@ -9,7 +9,6 @@ Spec: "Add CDC File", "Reader Requirements for AddCDCFile".
 
 from __future__ import annotations
 
-import json
 import os
 from collections import deque
 from collections.abc import Iterator
@@ -24,6 +23,8 @@ from ..._native.delta import Snapshot, read_changes
 from ..._native.store import Store
 from ...exceptions import NotFoundError, UnsupportedError
 from ..definition.feed_columns import check_feed_columns
+from ..log.entries import read_actions
+from .feed_schemas import FeedSchemas, parsed
 from .file_errors import each_batch
 from .filters import BoundFilter
 from .open_parquet import BATCH_ROWS
@@ -83,13 +84,29 @@ class ChangeFeed:
         self._names = {physical: name for name, physical in scan.physical_names().items()}
         self._partitions: dict[tuple[tuple[str, str | None], ...], dict[str, pa.Scalar]] = {}
         self._known: dict[tuple[int, str | None], dict[str, pa.Scalar]] = {}
+        self._schemas = FeedSchemas(parsed(snapshot.metadata_json))
         self.schema = pa.schema([*scan.schema, CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP])
         """The table's columns, and what happened to the row, in which version and when."""
 
     def batches(
         self, start: int, end: int, columns: list[str] | None, where: BoundFilter | None
     ) -> Iterator[pa.RecordBatch]:
-        """The changed rows, version by version; the next files are read while one is handed out."""
+        """The changed rows, version by version; the next files are read while one is handed out.
+
+        Raises:
+            UnsupportedError: Columns of a version in the range are none that the open version can show.
+        """
+        read = self._batches(start, end, columns, where)
+        while True:
+            with self._schemas.told():
+                batch = next(read, None)
+            if batch is None:
+                return
+            yield batch
+
+    def _batches(
+        self, start: int, end: int, columns: list[str] | None, where: BoundFilter | None
+    ) -> Iterator[pa.RecordBatch]:
         names = self.schema.names if columns is None else columns
         # Find out first whether the feed was on in all versions: no row is handed out before.
         changes = [rows for change in self._changes(start, end) for rows in self._of_version(change)]
@@ -153,7 +170,9 @@ class ChangeFeed:
                 yield self._scan.conformed(kept.select(names))
 
     def _changes(self, start: int, end: int) -> Iterator[VersionChanges]:
-        enabled = self._enabled_before(start)
+        before = self._metadata_before(start)
+        # Of what comes before version 0 nothing is enabled.
+        enabled = before is not None and _is_enabled(before)
         for first in range(start, end + 1, RUN):
             for found in read_changes(self._store, self._snapshot.root, first, min(first + RUN - 1, end)):
                 change = VersionChanges(*found)
@@ -164,17 +183,21 @@ class ChangeFeed:
                         "after that",
                         version=change.version,
                     )
+                if change.enabled is not None:
+                    # Files that it removes are of the columns before.
+                    if before is not None:
+                        self._schemas.see(before, change.version)
+                    actions = read_actions(self._store, change.version)
+                    before = next((value for name, value in actions if name == "metaData"), before)
                 yield change
 
-    def _enabled_before(self, start: int) -> bool:
+    def _metadata_before(self, start: int) -> dict[str, Any] | None:
         if start == 0:
-            return False
+            return None
         try:
-            before = Snapshot.load(self._store, version=start - 1)
+            return parsed(Snapshot.load(self._store, version=start - 1).metadata_json)
         except NotFoundError:
-            before = self._snapshot
-        configuration: dict[str, str] = json.loads(before.metadata_json)["configuration"]
-        return configuration.get(_ENABLED, "").lower() == "true"
+            return parsed(self._snapshot.metadata_json)
 
     def _of_version(self, change: VersionChanges) -> Iterator[FileChange]:
         version = change.version
@@ -244,6 +267,11 @@ class ChangeFeed:
     def _deleted(self, action: ChangedFile) -> pa.Array:
         found = self._scan.deleted(TableFile(action[0], {}, action[2]))
         return pa.array([], pa.uint64()) if found is None else found
+
+
+def _is_enabled(metadata: dict[str, Any]) -> bool:
+    configuration: dict[str, str] = metadata["configuration"]
+    return configuration.get(_ENABLED, "").lower() == "true"
 
 
 def _minus(rows: pa.Array, others: pa.Array) -> pa.Array:

@@ -14,7 +14,7 @@ from ...arrow.predicate import portable_predicate
 from ...exceptions import InvalidArgumentError, UnsupportedError
 from ..definition.partition_text import partition_text
 from .implied_terms import Term, all_of, terms_of
-from .session_zone import clock_in_zone, in_zone, instant
+from .session_zone import clock_in_zone, in_zone, instant, leaps_in_zone
 from .sql_names import columns_in_backticks, in_own_words
 
 FilterLiteralType: TypeAlias = tuple[str, str, Any]
@@ -110,6 +110,7 @@ def bind(
         return None
     if isinstance(filters, str):
         given, filters = filters, clock_in_zone(columns_in_backticks(filters), schema.names, session_timezone)
+        filters = leaps_in_zone(filters, schema, session_timezone)
         zoned = in_zone(schema, session_timezone)
         with in_own_words(given, filters):
             predicate = Predicate.parse_sql(filters, zoned, True)

@@ -10,6 +10,7 @@ import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -42,15 +43,22 @@ class TableScan:
         snapshot: The version.
         files: Where its Parquet files are.
         selection: Which of them are read; all if not given.
+        kept: For each of these whether it is read after all.
     """
 
     def __init__(
-        self, store: Store, snapshot: Snapshot, files: FileLocator, selection: FileSelection | None = None
+        self,
+        store: Store,
+        snapshot: Snapshot,
+        files: FileLocator,
+        selection: FileSelection | None = None,
+        kept: Sequence[bool] | None = None,
     ) -> None:
         self._store = store
         self._snapshot = snapshot
         self._files = files
         self._selection = selection if selection is not None else snapshot.select(store)
+        self._kept = kept
         self._reader = TableFileReader.of(store, snapshot, files)
 
     @property
@@ -83,6 +91,10 @@ class TableScan:
 
     def table_files(self) -> list[TableFile]:
         """The files, with their partition values."""
+        found = self._selected()
+        return found if self._kept is None else list(compress(found, self._kept))
+
+    def _selected(self) -> list[TableFile]:
         batch = pa.record_batch(self._selection.describe())
         partition = batch.column("partition")
         names = [partition.type.field(i).name for i in range(partition.type.num_fields)]
@@ -93,9 +105,10 @@ class TableScan:
             for row, path in enumerate(batch.column("path").to_pylist())
         ]
 
-    def guarantees(self, data_files: list[TableFile]) -> list[pc.Expression]:
-        """For each of the files an expression that is true for all its rows, by the log."""
-        return fragment_guarantees(data_files, self._selection, self._store)
+    def guarantees(self) -> list[pc.Expression]:
+        """For each of `table_files` an expression that is true for all its rows, by the log."""
+        found = fragment_guarantees(self._selected(), self._selection, self._store)
+        return found if self._kept is None else list(compress(found, self._kept))
 
     def is_plain(self, data_files: list[TableFile]) -> bool:
         """Whether pyarrow's dataset reads these files right."""

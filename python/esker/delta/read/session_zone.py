@@ -23,10 +23,11 @@ _MOMENTS = {"now", "getdate", "current_timestamp"}
 _CALLED = {"now", "getdate", "today", "curdate"}
 """Those that are functions with parentheses only."""
 _CLOCK = re.compile(
-    r"'(?:[^']|'')*'|`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\""
+    r"(?<![\w.])timestamp\s*'(?P<moment>(?:[^']|'')*)'|'(?:[^']|'')*'|`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\""
     r"|(?<![\w.])(?P<word>now|getdate|current_timestamp|today|curdate|current_date)\b(?!\s*\.)(?P<call>\s*\(\s*\))?(?!\s*\()",
     re.IGNORECASE,
 )
+_NAMED_ZONE = re.compile(r":\d{2}(?:\.\d+)?\s+[A-Za-z][\w/+-]*$")
 _WITH_ZONE = re.compile(r"\d\s*(?:Z|[+-]\d{2}(?::?\d{2})?)$", re.IGNORECASE)
 
 
@@ -112,7 +113,9 @@ def shown(kind: pa.DataType, zone: str) -> pa.DataType:
 
 
 def clock_in_zone(sql: str, columns: Collection[str], session_timezone: str | None) -> str:
-    """The same SQL with `now()` and today's day by the session's clock: by themselves they are of UTC.
+    """The same SQL with `now()` and today's day by the session's clock, and `timestamp '...Z'` as what it is.
+
+    By themselves the former are of UTC, and the latter loses its zone.
 
     Args:
         sql: Names are in backticks, texts in single quotes.
@@ -132,12 +135,59 @@ def clock_in_zone(sql: str, columns: Collection[str], session_timezone: str | No
         now = f"arrow_cast({now}, 'Timestamp(Nanosecond, Some(\"{zone}\"))')"
 
     def replaced(found: re.Match[str]) -> str:
-        word, call = found["word"], found["call"]
+        word, call, moment = found["word"], found["call"], found["moment"]
+        if moment is not None and _has_zone(moment):
+            return _as_instant(moment, name)
         if word is None or (call is None and (word.lower() in _CALLED or word in columns)):
             return found.group()
         return now if word.lower() in _MOMENTS else f"cast({now} as date)"
 
     return _CLOCK.sub(replaced, sql)
+
+
+def leaps_in_zone(sql: str, schema: pa.Schema, session_timezone: str | None) -> str:
+    """The same filter with `timestamp '...'` as a moment where the session's clocks leap over it, or show it twice.
+
+    It is the moment that `instant` gives. Where a filter reads columns of times without a zone, it may be such a time.
+
+    Args:
+        sql: Names are in backticks, texts in single quotes.
+        schema: The columns.
+        session_timezone: The zone; UTC if not given.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.delta.read.session_zone import leaps_in_zone
+        >>> columns = pa.schema([("t", pa.timestamp("us", "UTC"))])
+        >>> leaps_in_zone("t > timestamp '2024-07-01 12:00:00'", columns, "Europe/Berlin")
+        "t > timestamp '2024-07-01 12:00:00'"
+    """
+    zone, name = zone_of(session_timezone), zone_name(session_timezone)
+    zoneless = [field.name for field in schema if re.search(r"timestamp\[\w+\]", str(field.type))]
+    if not isinstance(zone, ZoneInfo) or any(re.search(rf"\b{re.escape(column)}\b", sql, re.I) for column in zoneless):
+        return sql
+
+    def replaced(found: re.Match[str]) -> str:
+        try:
+            moment = datetime.fromisoformat(found["moment"] or "")
+        except ValueError:
+            return found.group()
+        offsets = {moment.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1)}
+        if moment.tzinfo is not None or len(offsets) == 1:
+            return found.group()
+        return _as_instant(moment.replace(tzinfo=zone).astimezone(UTC).isoformat(), name)
+
+    return _CLOCK.sub(replaced, sql)
+
+
+def _has_zone(text: str) -> bool:
+    return ":" in text and bool(_WITH_ZONE.search(text) or _NAMED_ZONE.search(text))
+
+
+def _as_instant(text: str, zone: str) -> str:
+    """SQL for a text that has a zone as a time that is shown in another one."""
+    unit = "Nanosecond" if re.search(r"\.\d{7}", text) else "Microsecond"
+    return f"arrow_cast('{text}', 'Timestamp({unit}, Some(\"{zone}\"))')"
 
 
 def instants(values: pa.Array, session_timezone: str | None) -> pa.Array:
@@ -169,7 +219,7 @@ def instant(value: pa.Scalar, kind: pa.DataType, session_timezone: str | None) -
         1719792000000000
     """
     if pa.types.is_string(value.type):
-        if _WITH_ZONE.search(value.as_py()) and ":" in value.as_py():
+        if ":" in value.as_py() and _WITH_ZONE.search(value.as_py()):
             return value.cast(kind)
         value = value.cast(pa.timestamp("us"))
     if pa.types.is_date(value.type):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
@@ -19,7 +20,7 @@ from ..log.commit import CommitRequest, DeltaCommit, LogEntry
 from ..log.conflict import ReadSet
 from ..log.target import WriteTarget
 from ..read.filters import FilterType
-from ..read.selection import select_files
+from ..read.selection import of_partitions
 from ..schema import Schema
 from .plan import MODES, WriteRequest
 from .replacement import remove_actions
@@ -121,8 +122,8 @@ def add_files(
     if mode == "overwrite":
         if before.is_append_only:
             raise AppendOnlyError(target.uri, "an overwrite would remove rows")
-        selection = select_files(target.store, snapshot, partition_filters, target.session_timezone)
-        removes = remove_actions(snapshot, selection)
+        selection, kept = of_partitions(target.store, snapshot, partition_filters, target.session_timezone)
+        removes = list(compress(remove_actions(snapshot, selection), kept))
     entry = LogEntry(
         "WRITE",
         {"mode": MODES[mode], "partitionBy": json.dumps(partition_by, separators=(",", ":"))},

@@ -15,7 +15,7 @@ _NAMES = {
     pa.float64(): "Float64",
     pa.date32(): "Date32",
 }
-_TEXT = re.compile(r"Failed to parse string: (?P<value>'.*') as a scalar", re.DOTALL)
+_TEXT = re.compile(r"(?:Cast|Parser) error: .*", re.DOTALL)
 _NUMBER = re.compile(r"Integer value (?P<value>-?\d+) not in range")
 
 
@@ -36,7 +36,7 @@ def in_deltalakes_words(path: str, found: pa.DataType, kind: pa.DataType, error:
     """
     text = _TEXT.search(str(error))
     if text is not None:
-        return f"Cast error: Cannot cast string {text['value']} to value of {_name(kind)} type"
+        return text.group()
     number = _NUMBER.search(str(error))
     if number is not None:
         # It names the types the other way round.

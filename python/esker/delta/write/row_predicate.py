@@ -9,7 +9,7 @@ from ..._native.expr import Expression, Predicate
 from ...exceptions import InvalidArgumentError
 from ..definition.constraints import failed_check
 from ..read.repeatable import check_repeatable
-from ..read.session_zone import clock_in_zone, in_zone
+from ..read.session_zone import clock_in_zone, in_zone, leaps_in_zone
 
 
 class RowPredicate:
@@ -36,6 +36,7 @@ class RowPredicate:
         self, sql: str, schema: pa.Schema, session_timezone: str | None = None, *, numbers_as_text: bool = False
     ) -> None:
         check_repeatable(sql)
+        sql = leaps_in_zone(sql, schema, session_timezone)
         schema = in_zone(schema, session_timezone)
         sql = clock_in_zone(sql, schema.names, session_timezone)
         predicate = Predicate.parse_sql(sql, schema, numbers_as_text)
