@@ -36,7 +36,7 @@ check: .venv/.dev $(NATIVE) ## run all that CI runs: formatting, lints, types, s
 	$(PY) -m mypy tests/ benches/ fuzz/ examples/
 	$(PY) -m mypy.stubtest esker._native --mypy-config-file pyproject.toml
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
-	ESKER_FUZZ_FLIPS=10000 cargo test --profile $(PROFILE) --locked --workspace --exclude esker-python
+	ESKER_FUZZ_FLIPS=2500 cargo test --profile $(PROFILE) --locked --workspace --exclude esker-python
 	cargo clippy --profile $(PROFILE) --locked --workspace --all-targets -- -D warnings
 	rm -rf dist/check && $(PY) -m maturin build --profile $(PROFILE) --out dist/check
 	$(SPARK) ESKER_WHEEL="$$(realpath dist/check/*.whl)" $(PY) -m pytest -n 2 --dist loadfile --durations 30 $(ARGS)
