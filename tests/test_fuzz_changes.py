@@ -16,7 +16,7 @@ from tests.fuzzing.changes import run
 from tests.fuzzing.plain_table import Clauses, PlainTable
 
 
-@pytest.mark.parametrize("first_seed", range(0, 1000, 100))
+@pytest.mark.parametrize("first_seed", range(0, 400, 100))
 def test_random_changes_make_what_pylance_and_a_plain_model_make(first_seed: int) -> None:
     told: list[str] = []
     failed, _ = run(100, first_seed, told.append)

@@ -17,7 +17,7 @@ import pytest
 from esker.delta import DeltaTable, write_deltalake
 from tests.fuzzing.delta import run_case
 
-CASES, PARTS = 200, 8
+CASES, PARTS = 80, 4
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -13,7 +13,7 @@ import esker
 from esker.dataset import ColumnOrdering
 from tests.fuzzing.scans import Difference, run_case
 
-CASES = 800
+CASES = 300
 
 
 @pytest.mark.parametrize("first", range(0, CASES, 100))
