@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 import esker.spark
 from esker.delta import DeltaTable, write_deltalake
+from esker.delta.read.open_parquet import OpenParquet
 from esker.spark import delta_reader
 from esker.spark.partitions import descriptions, from_descriptions
 from esker.spark.planned_read import plan_read
@@ -113,3 +115,16 @@ def test_spark_reads_one_file_by_several_tasks(spark: Any, tmp_path: Path, by: s
 
 def test_small_files_are_whole(tmp_path: Path) -> None:
     assert read(made(tmp_path, 100), 1)[1] == 1
+
+
+@pytest.mark.parametrize(("dictionary", "data", "place"), [(4, 90, 4), (None, 90, 90), (-7, 90, 0), (None, -7, 0)])
+def test_a_row_group_of_a_footer_that_lies_has_a_place_in_some_piece(
+    dictionary: int | None, data: int, place: int
+) -> None:
+    column = SimpleNamespace(
+        dictionary_page_offset=dictionary, data_page_offset=data, has_dictionary_page=dictionary is not None
+    )
+    group = SimpleNamespace(num_rows=1, num_columns=1, column=lambda _: column)
+    metadata = SimpleNamespace(num_row_groups=1, row_group=lambda _: group)
+    opened: Any = SimpleNamespace(metadata=metadata)
+    assert OpenParquet(opened).place(0) == place

@@ -97,7 +97,11 @@ def _is_as_the_table(reader: TableFileReader, file: TableFile, schema: spark_typ
     metadata = reader.footer(file)
     if any(metadata.schema.column(i).physical_type == "INT96" for i in range(metadata.num_columns)):
         return False
-    fields = list(metadata.schema.to_arrow_schema())
+    try:
+        fields = list(metadata.schema.to_arrow_schema())
+    except pa.ArrowException:
+        # Whoever reads the columns says what is wrong with them.
+        return False
     there = {field.name: field.type for field in fields}
     known = {field.name for field in reader.annotated}
     # Spark finds columns in any case.

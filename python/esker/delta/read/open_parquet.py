@@ -66,13 +66,13 @@ class OpenParquet:
             self._taken |= {name: size / rows for name, size in sizes.items()}
 
     def place(self, group: int) -> int:
-        """Where a row group begins in the file, in bytes."""
+        """Where a row group begins in the file, in bytes; 0 where a footer says what cannot be."""
         found = self.metadata.row_group(group)
         if not found.num_columns:
             return 0
         column = found.column(0)
         dictionary = column.dictionary_page_offset if column.has_dictionary_page else None
-        return int(min(dictionary or column.data_page_offset, column.data_page_offset))
+        return max(0, int(min(dictionary or column.data_page_offset, column.data_page_offset)))
 
     def is_sparse(self, groups: Sequence[int], rows: int) -> bool:
         """Whether so many rows of some row groups are few enough to be read by `chosen`.
