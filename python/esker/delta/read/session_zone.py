@@ -22,8 +22,13 @@ _NOW = "now()"
 _MOMENTS = {"now", "getdate", "current_timestamp"}
 _CALLED = {"now", "getdate", "today", "curdate"}
 """Those that are functions with parentheses only."""
+_TEXT = r"'(?P<{}>(?:[^']|'')*)'"
 _CLOCK = re.compile(
-    r"(?<![\w.])timestamp\s*'(?P<moment>(?:[^']|'')*)'|'(?:[^']|'')*'|`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\""
+    rf"(?<![\w.])timestamp\s*{_TEXT.format('moment')}"
+    rf"|(?<![\w.])(?:try_)?cast\s*\(\s*{_TEXT.format('cast')}\s+as\s+timestamp\s*\)"
+    rf"|(?<![\w.])to_timestamp\s*\(\s*{_TEXT.format('called')}\s*\)"
+    rf"|{_TEXT.format('typed')}\s*::\s*timestamp\b"
+    r"|'(?:[^']|'')*'|`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\""
     r"|(?<![\w.])(?P<word>now|getdate|current_timestamp|today|curdate|current_date)\b(?!\s*\.)(?P<call>\s*\(\s*\))?(?!\s*\()",
     re.IGNORECASE,
 )
@@ -135,7 +140,7 @@ def clock_in_zone(sql: str, columns: Collection[str], session_timezone: str | No
         now = f"arrow_cast({now}, 'Timestamp(Nanosecond, Some(\"{zone}\"))')"
 
     def replaced(found: re.Match[str]) -> str:
-        word, call, moment = found["word"], found["call"], found["moment"]
+        word, call, moment = found["word"], found["call"], _moment(found)
         if moment is not None and _has_zone(moment):
             return _as_instant(moment, name)
         if word is None or (call is None and (word.lower() in _CALLED or word in columns)):
@@ -169,7 +174,7 @@ def leaps_in_zone(sql: str, schema: pa.Schema, session_timezone: str | None) -> 
 
     def replaced(found: re.Match[str]) -> str:
         try:
-            moment = datetime.fromisoformat(found["moment"] or "")
+            moment = datetime.fromisoformat(_moment(found) or "")
         except ValueError:
             return found.group()
         offsets = {moment.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1)}
@@ -178,6 +183,12 @@ def leaps_in_zone(sql: str, schema: pa.Schema, session_timezone: str | None) -> 
         return _as_instant(moment.replace(tzinfo=zone).astimezone(UTC).isoformat(), name)
 
     return _CLOCK.sub(replaced, sql)
+
+
+def _moment(found: re.Match[str]) -> str | None:
+    """The text that becomes a time: a literal of a time, or a text that is cast to one."""
+    texts = (found[name] for name in ("moment", "cast", "called", "typed"))
+    return next((text for text in texts if text is not None), None)
 
 
 def _has_zone(text: str) -> bool:
