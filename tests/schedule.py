@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -14,8 +15,11 @@ MEMORY = Path("/dev/shm")
 ROOM_BYTES = 4 << 30
 """What a whole run may have at once in its folders: a tenth of it, and the largest tables of the memory tests."""
 
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Sessions of Spark that live for seconds spend most of their time in the JVM's second compiler."""
+QUICK_JAVA = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+"""Sessions of Spark that live for seconds spend most of their time in the JVM's second compiler, and in verifying
+classes."""
 
 LONGEST = (
     "tests/spark",
@@ -49,6 +53,13 @@ def in_memory() -> None:
     if found.f_bavail * found.f_frsize >= ROOM_BYTES and os.access(MEMORY, os.W_OK | os.X_OK):
         os.environ["TMPDIR"] = str(MEMORY)
         tempfile.tempdir = None
+
+
+def keep_bytecode() -> None:
+    """Has Python keep what it compiles, also where an image says not to: each process that a test starts, and each
+    worker of Spark, would compile some four hundred modules of esker."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
 
 
 def unit(nodeid: str) -> str:
