@@ -15,9 +15,7 @@ MEMORY = Path("/dev/shm")
 ROOM_BYTES = 4 << 30
 """What a whole run may have at once in its folders: a tenth of it, and the largest tables of the memory tests."""
 
-QUICK_JAVA = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-)
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 """Sessions of Spark that live for seconds spend most of their time in the JVM's second compiler, and in verifying
 classes."""
 
