@@ -13,9 +13,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from py4j.java_gateway import JavaGateway
 from pyspark.java_gateway import launch_gateway
 
 
@@ -25,7 +25,7 @@ class SparkPrograms:
     Spark resolves paths, and starts its Python workers, in the folder that its JVM was started in.
     """
 
-    def __init__(self, gateway: JavaGateway, folder: Path) -> None:
+    def __init__(self, gateway: Any, folder: Path) -> None:
         self._gateway = gateway
         self._folder = folder
 

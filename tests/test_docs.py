@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import subprocess
 import sys
@@ -29,8 +28,9 @@ def examples(page: Path) -> str:
     return "\n".join(lines)
 
 
-def of_spark(page: Path) -> bool:
-    return "SparkSession" in examples(page)
+WITH_EXAMPLES = [page for page in PAGES if BLOCK.search(page.read_text())]
+OF_SPARK = [page for page in WITH_EXAMPLES if "SparkSession" in examples(page)]
+PLAIN = [page for page in WITH_EXAMPLES if page not in OF_SPARK]
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +39,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkPrograms
         yield found
 
 
-WITH_EXAMPLES = [page for page in PAGES if BLOCK.search(page.read_text())]
-
-
-@pytest.mark.parametrize("page", filter(of_spark, WITH_EXAMPLES), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", OF_SPARK, ids=lambda page: page.name)
 def test_the_examples_of_a_page_run_with_spark(page: Path, programs: SparkPrograms, tmp_path: Path) -> None:
     script = tmp_path / "page.py"
     script.write_text(examples(page))
@@ -50,7 +47,7 @@ def test_the_examples_of_a_page_run_with_spark(page: Path, programs: SparkProgra
     assert done.returncode == 0, done.stderr[-4000:]
 
 
-@pytest.mark.parametrize("page", itertools.filterfalse(of_spark, WITH_EXAMPLES), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PLAIN, ids=lambda page: page.name)
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
     script = tmp_path / page.with_suffix(".py").name.replace("-", "_")
     script.write_text(examples(page))
