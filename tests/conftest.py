@@ -40,6 +40,7 @@ settings.load_profile("esker")
 os.environ.setdefault("LANCE_LOG", "error")
 os.environ.setdefault("JDK_JAVA_OPTIONS", schedule.QUICK_JAVA)
 schedule.in_memory()
+schedule.keep_bytecode()
 
 
 @pytest.fixture

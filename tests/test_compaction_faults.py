@@ -25,6 +25,7 @@ from esker.store import stores
 from tests.faulty import FAULTS, Faulty
 from tests.interrupts import Interrupt
 from tests.leftovers import check_leftovers, leftovers
+from tests.rounds import rounds
 
 
 def _prepare(uri: str) -> list[int]:
@@ -108,7 +109,7 @@ def test_every_operation_may_be_the_last(way: str, fault: str, faulty: Faulty, t
             raise AssertionError(f"plan {fault}@{number} ({verb} {path}): {error}") from error
 
 
-@settings(max_examples=60)
+@settings(max_examples=rounds(30))
 @given(
     st.integers(0, 2**32),
     st.sampled_from([50, 200, 500]),

@@ -20,6 +20,7 @@ from esker._native.store import Store
 from esker.exceptions import InvalidArgumentError, UnsupportedError
 from esker.file import LanceFileReader, LanceFileWriter
 from tests.random_columns import STYLES, RandomColumns
+from tests.rounds import rounds
 from tests.samples import same
 
 GOALS = ("fast", "balanced", "small")
@@ -267,7 +268,7 @@ def test_of_2_0_only_small_compresses(tmp_path: Path) -> None:
     assert sizes["small"].stat().st_size < sizes["fast"].stat().st_size * 0.6
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=rounds(25), deadline=None)
 @given(st.integers(0, 2**31), st.sampled_from(GOALS), st.sampled_from(["2.1", "2.2"]), st.sampled_from(STYLES))
 def test_both_read_random_columns_of_each_goal(seed: int, goal: Goal, version: str, style: str) -> None:
     source = RandomColumns(seed)

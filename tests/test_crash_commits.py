@@ -26,6 +26,7 @@ from esker.lance.operation import Index
 from esker.store import stores
 from tests.faulty import FAULTS, Faulty
 from tests.leftovers import check_leftovers, leftovers
+from tests.rounds import rounds
 
 # They write no bytes: a full disk and a torn write are no matter to them.
 READS = {"get", "get_ranges", "get_tail", "head", "list", "delete"}
@@ -286,7 +287,7 @@ def test_a_clean_up_may_stop_anywhere(fault: str, faulty: Faulty, tmp_path: Path
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=rounds(30))
 @given(
     seed=st.integers(0, 2**32),
     per_mille=st.sampled_from([30, 100, 300]),

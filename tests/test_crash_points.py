@@ -22,6 +22,7 @@ from esker.exceptions import EskerError, NotFoundError
 from esker.store import stores
 from tests.faulty import FAULTS, Faulty
 from tests.leftovers import check_leftovers
+from tests.rounds import rounds
 
 MODES = ["create", "append", "overwrite"]
 
@@ -88,7 +89,7 @@ def test_every_operation_may_be_the_last(mode: str, fault: str, faulty: Faulty, 
             raise AssertionError(f"plan {fault}@{number} ({verb} {path}), mode {mode}: {error}") from error
 
 
-@settings(max_examples=60)
+@settings(max_examples=rounds(30))
 @given(
     st.integers(0, 2**32),
     st.sampled_from([50, 200, 500]),

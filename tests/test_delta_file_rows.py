@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from esker._native.delta import FileRows
 from esker._native.store import Store
 from esker.exceptions import CorruptFileError, EskerError, InvalidArgumentError
+from tests.rounds import rounds
 
 _INNER = pa.struct([("p", pa.int32()), ("q", pa.list_(pa.string()))])
 SCHEMA = pa.schema(
@@ -95,7 +96,7 @@ def read(path: Path, columns: list[int], groups: list[int], rows: Any, batch_row
     return [pa.record_batch(batch) for batch in found]
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=rounds(40))
 @given(st.integers(1, 400), st.integers(0, 999), st.sampled_from([0, 0.1, 0.9]), layouts(), st.data())
 def test_chosen_rows_are_those_of_the_file(
     tmp_path_factory: pytest.TempPathFactory, count: int, seed: int, nulls: float, layout: dict[str, Any], data: Any
@@ -115,7 +116,7 @@ def test_chosen_rows_are_those_of_the_file(
         assert values == whole.column(column).take(pa.array(kept, pa.int64())).to_pylist()
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=rounds(60))
 @given(st.integers(0, 999), layouts(), st.lists(st.tuples(st.floats(0, 1), st.integers(0, 255)), max_size=9), st.data())
 def test_any_bytes_are_rows_or_an_error(
     tmp_path_factory: pytest.TempPathFactory,

@@ -18,7 +18,7 @@ from esker.delta import CommitProperties, DeltaTable, Transaction, write_deltala
 from esker.exceptions import EskerError
 from tests.delta_logs import checkpoint
 
-ROUNDS = int(os.environ.get("ESKER_HOSTILE_ROUNDS", "60"))
+ROUNDS = int(os.environ.get("ESKER_HOSTILE_ROUNDS", "30"))
 JUNK = [
     None,
     True,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dis
 import itertools
+import multiprocessing
+import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -32,7 +35,7 @@ from esker.delta.schema import Schema
 from esker.delta.write.data_files import DataFileWriter
 from esker.delta.write.file_sink import FileSink
 
-ROWS = 200_000
+ROWS = 50_000
 FILES = 4
 ATTEMPTS = 12
 LAYOUTS: dict[str, dict[str, str | None]] = {
@@ -40,69 +43,87 @@ LAYOUTS: dict[str, dict[str, str | None]] = {
     "copy": {},
     "feed": {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"},
 }
-VERBS = {
-    "update": "table.update({'n': 'n + 1000000', 's': \"concat(s, '!')\"}, predicate='id % 3 = 1')",
-    "delete": "table.delete('id % 3 = 1')",
-    "merge": "table.merge(source, 't.id = s.id', 's', 't').when_matched_update({'n': 's.n'}).execute()",
-    "replace": "write_deltalake(table, source, mode='overwrite', predicate='id % 3 = 1', schema_mode='merge')",
+VERBS: dict[str, Callable[[DeltaTable, pa.Table], object]] = {
+    "update": lambda table, _: table.update({"n": "n + 1000000", "s": "concat(s, '!')"}, predicate="id % 3 = 1"),
+    "delete": lambda table, _: table.delete("id % 3 = 1"),
+    "merge": lambda table, source: (
+        table.merge(source, "t.id = s.id", "s", "t").when_matched_update({"n": "s.n"}).execute()
+    ),
+    "replace": lambda table, source: write_deltalake(
+        table, source, mode="overwrite", predicate="id % 3 = 1", schema_mode="merge"
+    ),
 }
-CHILD = """
-import signal, sys, threading
-import numpy as np
-import pyarrow as pa
-import pyarrow.dataset, pyarrow.parquet
-from esker.delta import DeltaTable, write_deltalake
-
-table = DeltaTable(sys.argv[1])
-ids = np.arange(1, {rows}, 3)
-source = pa.table({{"id": ids, "n": ids + 1000000}})
-# A shell has its background processes ignore it.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-outcome = "interrupted"
-try:
-    print("begins", flush=True)
-    {verb}
-    outcome = "done"
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-except KeyboardInterrupt:
-    pass
-print(outcome, flush=True)
-ours = [thread for thread in threading.enumerate() if thread.name.startswith("esker")]
-for thread in ours:
-    # Ctrl-C may come while the verb waits for one that is about to end.
-    thread.join(10)
-print([thread.name for thread in ours if thread.is_alive()], flush=True)
-"""
 
 
-def run(path: Path, verb: str, after: float | None) -> tuple[str, str, float]:
+def interruptible(path: str, verb: str, told: Connection) -> None:
+    """Does a verb, and tells when it begins, what became of it, and which threads are left."""
+    table = DeltaTable(path)
+    ids = np.arange(1, ROWS * FILES, 3)
+    source = pa.table({"id": ids, "n": ids + 1000000})
+    # A shell has its background processes ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    outcome = "interrupted"
+    try:
+        told.send("begins")
+        VERBS[verb](table, source)
+        outcome = "done"
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except KeyboardInterrupt:
+        pass
+    told.send(outcome)
+    ours = [thread for thread in threading.enumerate() if thread.name.startswith("esker")]
+    for thread in ours:
+        # Ctrl-C may come while the verb waits for one that is about to begin or to end.
+        if thread._started.wait(1):  # type: ignore[attr-defined]
+            thread.join(10)
+    told.send([thread.name for thread in ours if thread.is_alive()])
+
+
+def run(path: Path, verb: str, after: float | None) -> tuple[str, list[str], float]:
     """Runs a verb in a process, with Ctrl-C so many seconds after its beginning: its outcome, threads, seconds."""
-    command = [sys.executable, "-c", CHILD.format(rows=ROWS * FILES, verb=VERBS[verb])]
-    process = subprocess.Popen([*command, str(path)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "begins\n"
+    # Processes come from one that has imported what they need, and does nothing else.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    told, tells = context.Pipe(duplex=False)
+    process = context.Process(target=interruptible, args=(str(path), verb, tells))
+    process.start()
+    # Once it has died, nobody holds the other end.
+    tells.close()
+    assert told.recv() == "begins"
     start = time.monotonic()
     if after is not None:
         time.sleep(after)
-        process.send_signal(signal.SIGINT)
-    outcome = process.stdout.readline().strip()
+        assert process.pid is not None
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGINT)
+    outcome = told.recv()
     seconds = time.monotonic() - start
-    threads = process.stdout.readline().strip()
-    assert process.wait(60) == 0
+    threads = told.recv()
+    process.join(60)
+    assert process.exitcode == 0
     return outcome, threads, seconds
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("verb", VERBS)
-def test_ctrl_c_in_the_middle_of_a_verb_leaves_all_or_nothing(verb: str, layout: str, tmp_path: Path) -> None:
-    def prepared(name: str) -> Path:
-        path = tmp_path / name
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of each layout; tests copy them."""
+    root = tmp_path_factory.mktemp("tables")
+    for layout, configuration in LAYOUTS.items():
         for number in range(FILES):
             ids = np.arange(number * ROWS, (number + 1) * ROWS)
             texts = pa.array([f"row {n}" for n in ids.tolist()])
             rows = pa.table({"id": ids, "n": ids, "s": texts})
-            write_deltalake(path, rows, mode="append", configuration=LAYOUTS[layout])
-        return path
+            write_deltalake(root / layout, rows, mode="append", configuration=configuration)
+    return root
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("verb", VERBS)
+def test_ctrl_c_in_the_middle_of_a_verb_leaves_all_or_nothing(
+    verb: str, layout: str, tables: Path, tmp_path: Path
+) -> None:
+    def prepared(name: str) -> Path:
+        return Path(shutil.copytree(tables / layout, tmp_path / name))
 
     path = prepared("whole")
     old = DeltaTable(path).to_pyarrow_table().sort_by("id")
@@ -122,7 +143,7 @@ def test_ctrl_c_in_the_middle_of_a_verb_leaves_all_or_nothing(verb: str, layout:
         assert outcome in ("done", "interrupted")
         assert table.version() == FILES or outcome == "interrupted"
         interrupted += outcome == "interrupted"
-        assert threads == "[]"
+        assert threads == []
         if table.version() < FILES:
             assert files_of(path) == named(table)
         # The next one goes on from there.

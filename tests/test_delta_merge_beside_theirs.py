@@ -103,7 +103,7 @@ def changes(feed: Any) -> list[str]:
     return rows(kept.cast(pa.schema([*SCHEMA, pa.field("_change_type", pa.string())])))
 
 
-@settings(max_examples=int(os.environ.get("ESKER_MERGES", "30")), deadline=None)
+@settings(max_examples=int(os.environ.get("ESKER_MERGES", "15")), deadline=None)
 @given(
     target=st.lists(st.lists(ROW, max_size=8), min_size=1, max_size=3),
     source=st.lists(ROW, max_size=8),

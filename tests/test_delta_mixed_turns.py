@@ -18,7 +18,7 @@ from esker.delta import DeltaTable, write_deltalake
 from tests.delta_mixed_model import SCHEMA, predicate, row_of
 from tests.delta_mixed_turns import run
 
-TABLES = int(os.environ.get("ESKER_MIXED_TABLES", "8"))
+TABLES = int(os.environ.get("ESKER_MIXED_TABLES", "4"))
 FIRST = int(os.environ.get("ESKER_MIXED_SEED", "0"))
 
 

@@ -19,6 +19,7 @@ from esker.delta import ColumnProperties, DeltaTable, WriterProperties, write_de
 from esker.delta.change import column_copies
 from esker.delta.change.changed_table import ChangedTable
 from esker.delta.change.column_copies import OpenFile
+from tests.rounds import rounds
 from tests.test_delta_delete import entry
 
 
@@ -53,7 +54,7 @@ def texts_of(count: int, few: int, tail: int, nulls: float, seed: int) -> list[s
     return [None if chance.random() < nulls else text for text in texts]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=rounds(15))
 @given(
     count=st.sampled_from([1, 900, 20_000]),
     few=st.sampled_from([1, 3, 60]),

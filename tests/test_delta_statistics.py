@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from esker._native.expr import Expression
 from esker.delta import DeltaTable, WriterProperties, write_deltalake
+from tests.rounds import rounds
 
 NAN = float("nan")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -158,7 +159,7 @@ FILTER = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=rounds(50), deadline=None)
 @given(where=FILTER)
 def test_a_pyarrow_filter_keeps_what_it_keeps_in_memory(table: DeltaTable, where: pc.Expression) -> None:
     wanted = TABLE.filter(where)["row"].to_pylist()
@@ -169,7 +170,7 @@ def test_a_pyarrow_filter_keeps_what_it_keeps_in_memory(table: DeltaTable, where
     assert len(table.file_uris(file_pruning_predicate=where)) >= len(files)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=rounds(30), deadline=None)
 @given(
     where=st.lists(
         st.sampled_from(["f", "d", "s", "t", "i"]).flatmap(

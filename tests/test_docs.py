@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.spark_programs import SparkPrograms, spark_programs
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -26,14 +28,32 @@ def examples(page: Path) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.name)
+WITH_EXAMPLES = [page for page in PAGES if BLOCK.search(page.read_text())]
+OF_SPARK = [page for page in WITH_EXAMPLES if "SparkSession" in examples(page)]
+PLAIN = [page for page in WITH_EXAMPLES if page not in OF_SPARK]
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkPrograms]:
+    with spark_programs(tmp_path_factory.mktemp("programs")) as found:
+        yield found
+
+
+@pytest.mark.parametrize("page", OF_SPARK, ids=lambda page: page.name)
+def test_the_examples_of_a_page_run_with_spark(page: Path, programs: SparkPrograms, tmp_path: Path) -> None:
+    script = tmp_path / "page.py"
+    script.write_text(examples(page))
+    done = programs.run(script)
+    assert done.returncode == 0, done.stderr[-4000:]
+
+
+@pytest.mark.parametrize("page", PLAIN, ids=lambda page: page.name)
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
     script = tmp_path / page.with_suffix(".py").name.replace("-", "_")
     script.write_text(examples(page))
     done = subprocess.run(
         [sys.executable, str(script)],
         cwd=tmp_path,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
         check=False,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.spark_programs import SparkPrograms, spark_programs
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -35,35 +37,31 @@ def test_every_example_is_run_here_and_short() -> None:
     assert [path.name for path in EXAMPLES.rglob("*.py") if len(path.read_text().splitlines()) >= 80] == []
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * ("spark" in name)) for name in SAYS])
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkPrograms]:
+    with spark_programs(tmp_path_factory.mktemp("programs")) as found:
+        yield found
+
+
+@pytest.mark.parametrize("name", [name for name in SAYS if "spark" not in name])
 def test_an_example_runs(name: str, tmp_path: Path) -> None:
-    if name.startswith("spark"):
-        pytest.importorskip("pyspark")
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLES / name), str(tmp_path)],
-        cwd=tmp_path,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    command = [sys.executable, str(EXAMPLES / name), str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     assert [text for text in SAYS[name] if text not in done.stdout] == []
 
 
 @pytest.mark.slow
-def test_the_steps_of_the_pipeline_run_in_turn(tmp_path: Path) -> None:
-    pytest.importorskip("pyspark")
+@pytest.mark.parametrize("name", [name for name in SAYS if "spark" in name])
+def test_an_example_runs_with_spark(name: str, programs: SparkPrograms, tmp_path: Path) -> None:
+    done = programs.run(EXAMPLES / name, str(tmp_path))
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert [text for text in SAYS[name] if text not in done.stdout] == []
+
+
+@pytest.mark.slow
+def test_the_steps_of_the_pipeline_run_in_turn(programs: SparkPrograms, tmp_path: Path) -> None:
     for name, says in PIPELINE:
-        done = subprocess.run(
-            [sys.executable, str(EXAMPLES / "pipeline" / name), str(tmp_path / "p")],
-            cwd=tmp_path,
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
+        done = programs.run(EXAMPLES / "pipeline" / name, str(tmp_path / "p"))
         assert done.returncode == 0, done.stderr[-4000:]
         assert says in done.stdout

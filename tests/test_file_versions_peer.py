@@ -17,6 +17,7 @@ import esker
 from esker.exceptions import UnsupportedError
 from esker.file import LanceFileReader, LanceFileWriter
 from tests.random_columns import STYLES, RandomColumns
+from tests.rounds import rounds
 
 VERSIONS = ["2.1", "2.2"]
 ANY_VERSION = ["2.0", *VERSIONS]
@@ -117,7 +118,7 @@ def _folder(factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder.rmdir()
 
 
-@settings(max_examples=120)
+@settings(max_examples=rounds(50))
 @given(st.integers(0, (1 << 32) - 1), st.sampled_from(VERSIONS), st.data())
 def test_any_column_is_written_so_that_pylance_reads_it(
     tmp_path_factory: pytest.TempPathFactory, seed: int, version: str, data: st.DataObject

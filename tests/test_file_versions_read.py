@@ -19,9 +19,10 @@ from esker._native.file import inspect
 from esker._native.store import Store
 from esker.file import LanceFileReader
 from tests.random_columns import STYLES, RandomColumns
+from tests.rounds import rounds
 
 VERSIONS = ["2.1", "2.2"]
-EXAMPLES = 120
+EXAMPLES = rounds(50)
 
 
 def _write(path: Path, column: pa.Array, version: str, field: pa.Field | None = None, **options: int) -> pa.Table:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import esker
 from esker.file import LanceFileReader
+from tests.rounds import rounds
 
 ROWS = 40_000
 WORDS = ["alpha", "beta", "gamma", "delta with a longer text than most", ""]
@@ -126,7 +127,7 @@ def unkeyed(rows: pa.Table) -> pa.Table:
     return rows.cast(pa.schema([types[name] for name in rows.column_names]))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=rounds(30), deadline=None)
 @given(
     chosen=st.lists(st.sampled_from(sorted(CONDITIONS)), min_size=1, max_size=3),
     size=st.sampled_from([None, 77, 5_000]),

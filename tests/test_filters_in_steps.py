@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import esker
 from esker.exceptions import EskerError
+from tests.rounds import rounds
 
 ROWS = 30_000
 
@@ -89,7 +90,7 @@ def sql(condition: str) -> str:
     return condition.replace('"when"', "when")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=rounds(25), deadline=None)
 @given(picked=st.lists(st.sampled_from(CONDITIONS), min_size=2, max_size=5))
 def test_rows_are_those_of_the_whole_condition(table: esker.LanceDataset, picked: list[str]) -> None:
     duck = " AND ".join(condition.replace("10 / a", "10 // a") for condition in picked)

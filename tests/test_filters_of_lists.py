@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import esker
 from esker.delta import DeltaTable, write_deltalake
+from tests.rounds import rounds
 
 ROWS = pa.table({"id": range(12), "x": pa.array([1, 2, 3, 4, None, 5] * 2), "y": pa.array([1, None, 2] * 4)})
 
@@ -43,7 +44,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> esker.LanceDataset:
     return esker.write_dataset(ROWS, tmp_path_factory.mktemp("lists") / "t", durable=False)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=rounds(80), deadline=None)
 @given(condition=CONDITIONS)
 def test_conditions_and_values_are_those_of_sql(table: esker.LanceDataset, condition: str) -> None:
     wanted = duck(condition)

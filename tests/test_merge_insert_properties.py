@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import esker
 from tests.merging import multiset, pair, same_rows
+from tests.rounds import rounds
 
 IDS = st.one_of(st.none(), st.integers(0, 12))
 NAMES = st.one_of(st.none(), st.sampled_from(["", "a", "b", "ab"]))
@@ -58,7 +59,7 @@ def _merge(dataset: Any, on: list[str], calls: list[tuple[str, list[Any]]]) -> A
     return merge
 
 
-@settings(max_examples=150)
+@settings(max_examples=rounds(60))
 @given(st.data())
 def test_any_merge_makes_what_pylances_makes(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     uri = str(tmp_path_factory.mktemp("merge") / "table")

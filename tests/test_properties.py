@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import esker
+from tests.rounds import rounds
 from tests.samples import TYPES, column, nested_column, same, struct_column
 
-EXAMPLES = 40
+EXAMPLES = rounds(20)
 
 
 def _column(name: str, length: int, nulls: float, seed: int) -> pa.Array:

@@ -19,7 +19,7 @@ from tests.simulation import delta
 from tests.simulation.model import Violation
 from tests.simulation.run import simulate
 
-SCHEDULES = int(os.environ.get("ESKER_SCHEDULES", "240"))
+SCHEDULES = int(os.environ.get("ESKER_SCHEDULES", "120"))
 FIRST = int(os.environ.get("ESKER_SCHEDULES_SEED", "0"))
 
 

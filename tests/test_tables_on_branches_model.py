@@ -455,7 +455,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 
 TestTablesOnBranches = TablesMachine.TestCase
 TestTablesOnBranches.settings = settings(
-    max_examples=int(os.environ.get("ESKER_MODEL_EXAMPLES", "60")),
+    max_examples=int(os.environ.get("ESKER_MODEL_EXAMPLES", "20")),
     stateful_step_count=int(os.environ.get("ESKER_MODEL_STEPS", "30")),
     deadline=None,
     suppress_health_check=list(HealthCheck),

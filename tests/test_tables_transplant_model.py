@@ -14,6 +14,7 @@ import esker
 from esker.repo import Branch, Commit, Repository
 from esker.repo.errors import NoChangesError, TableConflictError
 from tests.branch_tables import FORMATS, Format, append, delete, entries, ids_at, ids_of_peers, update, without
+from tests.rounds import rounds
 
 STEPS = st.lists(
     st.one_of(
@@ -107,7 +108,7 @@ class Model:
 
 
 @pytest.mark.parametrize("kind", [*FORMATS, "stable"])
-@settings(max_examples=25)
+@settings(max_examples=rounds(10))
 @given(steps=STEPS)
 def test_a_revert_or_pick_has_just_the_rows_of_its_commit(kind: str, steps: list[tuple[str, str, object]]) -> None:
     format: Format = "delta" if kind == "delta" else "lance"
