@@ -14,7 +14,7 @@ from ...arrow.incoming import ReaderLike, coerce_reader
 from ...arrow.json_columns import stored_schema
 from ...arrow.paths import names_along, path_of, quoted
 from ...arrow.plain_types import plain_type
-from ...exceptions import InvalidArgumentError, InvalidChangeError
+from ...exceptions import InvalidArgumentError, InvalidChangeError, InvalidTypeError
 from ...schema import LanceSchema
 from ...udf import BatchUDF
 from ..fragment_metadata import FragmentMetadata
@@ -56,12 +56,13 @@ def drop_columns(table: TableVersion, columns: list[str]) -> TableVersion:
             raise InvalidArgumentError("cannot drop all columns, expected at least one to remain")
         return LanceOperation.Project(LanceSchema(schema), preserves_nullability=True)
 
-    return commit_change(table, make) if columns else table
+    return commit_change(table, make)
 
 
 def alter_columns(table: TableVersion, alterations: Sequence[AlterColumn]) -> TableVersion:
     """Changes names, types or nullability of columns and returns the new version; see `LanceDataset.alter_columns`."""
     for alteration in alterations:
+        _check_types(alteration)
         unknown = set(alteration) - {"path", "name", "nullable", "data_type"}
         if "path" not in alteration or unknown:
             raise InvalidArgumentError(
@@ -100,6 +101,19 @@ def alter_columns(table: TableVersion, alterations: Sequence[AlterColumn]) -> Ta
         return commit_change(table, make, staged=writer.staged)
 
 
+def _check_types(alteration: Any) -> None:
+    """Checks that an alteration is a dict whose `data_type`, if it has any, is a type of Arrow.
+
+    Raises:
+        InvalidTypeError: It is not.
+    """
+    if not isinstance(alteration, Mapping):
+        raise InvalidTypeError(f"expected an alteration as a dict, found {type(alteration).__name__}")
+    type_ = alteration.get("data_type")
+    if not isinstance(type_, pa.DataType | None):
+        raise InvalidTypeError(f"expected data_type as a pyarrow.DataType, found {type(type_).__name__}")
+
+
 def add_columns(table: TableVersion, source: ColumnSource) -> TableVersion:
     """Adds columns whose values are computed per fragment, and returns the new version."""
     writer = ColumnWriter(table.store)
@@ -123,11 +137,11 @@ def add_transformed(
     batch_size: int | None,
 ) -> TableVersion:
     """Adds columns and returns the new version; see `LanceDataset.add_columns`."""
+    if batch_size is not None and batch_size < 1:
+        raise InvalidArgumentError(f"batch_size must be greater than zero, found {batch_size}")
     nulls = _null_columns(transforms, table)
     if nulls is not None:
         return commit_change(table, lambda manifest: _add_nulls(manifest, nulls))
-    if isinstance(transforms, Mapping) and not transforms:
-        return table
     added = add_columns(table, column_source(transforms, read_columns, reader_schema, batch_size))
     if isinstance(transforms, BatchUDF):
         transforms.forget()
@@ -154,7 +168,7 @@ def _null_columns(transforms: Any, table: TableVersion) -> pa.Schema | None:
         return pa.schema([transforms])
     if isinstance(transforms, Sequence) and transforms and all(isinstance(it, pa.Field) for it in transforms):
         return pa.schema(list(transforms))
-    if isinstance(transforms, Mapping) and transforms and all(isinstance(it, str) for it in transforms.values()):
+    if isinstance(transforms, Mapping) and all(isinstance(it, str) for it in transforms.values()):
         schema = table.described_schema
         expressions = {name: Expression.parse_sql(sql, schema) for name, sql in transforms.items()}
         if all(_is_null(expression) for expression in expressions.values()):
