@@ -28,6 +28,12 @@ def _data_file(uri: str) -> str:
 
 
 Call = Callable[[Any, Any, str], Any]
+
+
+def _setting(name: str, values: Any) -> Call:
+    return lambda m, ds, uri: getattr(ds, name)(values)
+
+
 CALLS: dict[str, Call] = {
     "delete, no such column": lambda m, ds, uri: ds.delete("nope = 1"),
     "delete, no SQL": lambda m, ds, uri: ds.delete("id = = 1"),
@@ -92,7 +98,7 @@ CALLS: dict[str, Call] = {
     "key-values of no column": lambda m, ds, uri: ds.update_field_metadata({"nope": {"a": "b"}}),
     "other key-values of no column": lambda m, ds, uri: ds.replace_field_metadata("nope", {"a": "b"}),
     **{
-        f"{name}({values!r})": lambda m, ds, uri, name=name, values=values: getattr(ds, name)(values)
+        f"{name}({values!r})": _setting(name, values)
         for name in ("update_config", "update_metadata", "update_schema_metadata", "replace_schema_metadata")
         for values in (None, "x", [("a", "b")], {"a": 1}, {1: "a"})
     },

@@ -7,6 +7,7 @@ from typing import Any
 
 from .._native.table import Manifest
 from ..exceptions import InvalidArgumentError, InvalidTypeError, of_changes
+from ..lance.change.key_metadata import check_key_metadata
 from ..lance.change.run import commit_change
 from ..lance.handle import DatasetHandle
 from ..lance.operation import LanceOperation
@@ -85,7 +86,7 @@ class SettingsApi(DatasetHandle):
             replace: Whether other key-values of these columns are removed.
 
         Raises:
-            InvalidChangeError: The table does not have a column.
+            InvalidChangeError: The table does not have a column, or its declared key would change.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -107,6 +108,7 @@ class SettingsApi(DatasetHandle):
                     raise InvalidArgumentError(
                         f"Field {path!r} not found: expected a column of the table ({names})", column=path
                     )
+                check_key_metadata(schema, path, values, replace=replace)
                 changes[field.id] = LanceOperation.UpdateMap(dict(values), replace)
             return LanceOperation.UpdateConfig(field_metadata_updates=changes)
 

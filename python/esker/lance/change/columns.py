@@ -14,6 +14,7 @@ from ...arrow.incoming import ReaderLike, coerce_reader
 from ...arrow.json_columns import stored_schema
 from ...arrow.paths import names_along, path_of, quoted
 from ...arrow.plain_types import plain_type
+from ...declared_keys import check_primary_key
 from ...exceptions import InvalidArgumentError, InvalidChangeError, InvalidTypeError
 from ...schema import LanceSchema
 from ...udf import BatchUDF
@@ -92,6 +93,8 @@ def alter_columns(table: TableVersion, alterations: Sequence[AlterColumn]) -> Ta
         if replaced:
             schema, fragments = cast_fields(at, writer, schema, replaced)
         schema = schema.altered([(it["path"], it.get("name"), it.get("nullable")) for it in alterations])
+        if any(it.get("nullable") for it in alterations):
+            check_primary_key(pa.schema(schema))
         if fragments is None:
             return LanceOperation.Project(LanceSchema(schema), preserves_nullability=not required)
         metadata = [FragmentMetadata.from_native(fragment) for fragment in fragments]
@@ -191,6 +194,7 @@ def _add_nulls(manifest: native.Manifest, nulls: pa.Schema) -> LanceOperation.Ba
             )
     nulls = stored_schema(nulls)
     check_input_schema(nulls)
+    check_primary_key(nulls)
     new = Schema.from_arrow(nulls, first_id=manifest.max_field_id + 1)
     fragments = [FragmentMetadata.from_native(fragment) for fragment in manifest.fragments()]
     return LanceOperation.Merge(fragments, LanceSchema(manifest.schema.extended(new)), preserves_nullability=True)
