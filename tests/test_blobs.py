@@ -205,7 +205,7 @@ def test_take_blobs_refuses_what_makes_no_sense(tmp_path: Path, version: str) ->
     assert dataset.take_blobs("blob", indices=[]) == []
     with pytest.raises(ValueError, match="is not a blob column"):
         dataset.take_blobs("id", indices=[0])
-    with pytest.raises(InvalidArgumentError, match="expected a column of the table, found 'nope'"):
+    with pytest.raises(InvalidArgumentError, match="Field 'nope' not found: expected a column"):
         dataset.take_blobs("nope", indices=[0])
     with pytest.raises(IndexError, match="row number 10 is out of range"):
         dataset.take_blobs("blob", indices=[10])

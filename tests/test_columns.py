@@ -159,11 +159,48 @@ def test_metadata_alone_writes_no_file(uri: str) -> None:
     assert _both(uri)["z"].null_count == 30
 
 
-def test_nothing_to_do_makes_no_version(uri: str) -> None:
-    dataset = _table(uri)
-    dataset.drop_columns([])
-    dataset.add_columns({})
-    assert dataset.version == 2
+def test_nothing_to_do_makes_a_version_as_with_pylance(tmp_path: Path) -> None:
+    made = []
+    for library in (lance, esker):
+        _table(str(tmp_path / library.__name__))
+        dataset = library.dataset(tmp_path / library.__name__)
+        dataset.drop_columns([])
+        dataset.add_columns({})
+        dataset.add_columns(pa.schema([]))
+        dataset.alter_columns()
+        operations = [type(it.operation).__name__ for it in dataset.get_transactions(4)]
+        files = [len(fragment.data_files()) for fragment in dataset.get_fragments()]
+        made.append((dataset.version, dataset.schema, dataset.count_rows(), operations, files))
+    assert made[0] == made[1]
+
+
+PARTS: dict[str, Change] = {
+    "expression": lambda ds: ds.add_columns({"s": "named_struct('z', a)"}),
+    "function": lambda ds: ds.add_columns(
+        lambda batch: pa.record_batch([pa.StructArray.from_arrays([batch["a"]], ["z"])], ["s"])
+    ),
+    "values": lambda ds: ds.add_columns(pa.table({"s": [{"z": n} for n in ds.to_table()["a"].to_pylist()]})),
+    "join": lambda ds: ds.merge(pa.table({"a": [2, 3], "s": [{"z": 2}, {"z": 3}]}), "a"),
+}
+
+
+@pytest.mark.parametrize("version", ["0.1", *VERSIONS])
+@pytest.mark.parametrize("part", PARTS)
+def test_fields_are_added_to_structs_where_files_may_hold_parts_of_them(part: str, version: str, uri: str) -> None:
+    rows = _rows(0, 9).drop_columns(["n"])
+    dataset = esker.write_dataset(rows, uri, data_storage_version=version)
+    if version in ("0.1", "2.0"):
+        with pytest.raises(OSError, match=f"add sub column is not supported in Lance file version {version}"):
+            PARTS[part](dataset)
+        with pytest.raises(OSError, match="add sub column is not supported|exists in both sides"):
+            PARTS[part](lance.dataset(uri))
+        assert _both(uri).equals(rows)
+        return
+    PARTS[part](dataset)
+    found = _both(uri)
+    wanted = [n if part != "join" or n in (2, 3) else None for n in range(9)]
+    assert [row["z"] for row in found["s"].to_pylist()] == wanted
+    assert [row["x"] for row in found["s"].to_pylist()] == list(range(9))
 
 
 def test_a_new_column_never_shows_the_values_of_a_dropped_one(uri: str) -> None:

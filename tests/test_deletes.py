@@ -65,6 +65,16 @@ def test_a_transaction_says_what_pylance_says(uri: str) -> None:
     assert operation.predicate == "id < 12"
 
 
+@pytest.mark.parametrize("condition", ["id<12", "id in (1,2)", "  id  =  1 ", "`name` like 'n%' AND not id>3", "true"])
+def test_a_transaction_has_the_condition_as_it_was_written(condition: str, tmp_path: Path) -> None:
+    found = []
+    for library in (lance, esker):
+        dataset = library.write_dataset(pa.table({"id": [1, 20], "name": ["n", "m"]}), tmp_path / library.__name__)
+        dataset.delete(condition)
+        found.append(dataset.read_transaction(2).operation.predicate)
+    assert found == [condition, condition]
+
+
 def test_a_fragment_without_rows_leaves_and_its_id_is_never_used_again(uri: str) -> None:
     dataset = _table(uri)
     dataset.delete("id >= 30")

@@ -28,6 +28,12 @@ def _data_file(uri: str) -> str:
 
 
 Call = Callable[[Any, Any, str], Any]
+
+
+def _setting(name: str, values: Any) -> Call:
+    return lambda m, ds, uri: getattr(ds, name)(values)
+
+
 CALLS: dict[str, Call] = {
     "delete, no such column": lambda m, ds, uri: ds.delete("nope = 1"),
     "delete, no SQL": lambda m, ds, uri: ds.delete("id = = 1"),
@@ -77,6 +83,28 @@ CALLS: dict[str, Call] = {
     "a file with no such column": lambda m, ds, uri: m.file.LanceFileReader(_data_file(uri), columns=["zz"]),
     "a file that is missing": lambda m, ds, uri: m.file.LanceFileReader(uri + ".lance"),
     "no such tag": lambda m, ds, uri: ds.tags.delete("nope"),
+    "alter by a text": lambda m, ds, uri: ds.alter_columns("id"),
+    "alter to a name of a type": lambda m, ds, uri: ds.alter_columns({"path": "id", "data_type": "int32"}),
+    "add by batches without rows": lambda m, ds, uri: ds.add_columns(
+        lambda batch: pa.record_batch([batch["id"]], ["q"]), batch_size=0
+    ),
+    "blobs of no column": lambda m, ds, uri: ds.take_blobs("nope", indices=[0]),
+    "blobs of texts": lambda m, ds, uri: ds.take_blobs("s", indices=[0]),
+    "read blobs of no column": lambda m, ds, uri: ds.read_blobs("nope", indices=[0]),
+    "read ranges of no column": lambda m, ds, uri: ds.read_blob_ranges("nope", [(0, 0, 1)], selector="indices"),
+    "take of a fragment, no such column": lambda m, ds, uri: ds.get_fragments()[0].take([0], columns=["nope"]),
+    "count of a fragment, no such column": lambda m, ds, uri: ds.get_fragments()[0].count_rows("nope = 1"),
+    "count of a fragment, no condition": lambda m, ds, uri: ds.get_fragments()[0].count_rows("s"),
+    "key-values of no column": lambda m, ds, uri: ds.update_field_metadata({"nope": {"a": "b"}}),
+    "other key-values of no column": lambda m, ds, uri: ds.replace_field_metadata("nope", {"a": "b"}),
+    **{
+        f"{name}({values!r})": _setting(name, values)
+        for name in ("update_config", "update_metadata", "update_schema_metadata", "replace_schema_metadata")
+        for values in (None, "x", [("a", "b")], {"a": 1}, {1: "a"})
+    },
+    "a batch of commits with a delete": lambda m, ds, uri: m.LanceDataset.commit_batch(
+        ds, [m.Transaction(1, m.LanceOperation.Delete([], [0], "true"))]
+    ),
 }
 
 

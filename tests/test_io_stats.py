@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lance
 import pyarrow as pa
 
 import esker
@@ -24,6 +25,14 @@ def test_writes_are_counted(uri: str) -> None:
     cost = session.io_stats()
     assert cost.write_iops >= 3, "a data file, a transaction, a manifest"
     assert cost.write_bytes > 3000 * 8
+
+
+def test_counts_have_pylances_names(uri: str) -> None:
+    theirs = lance.write_dataset(people(3), uri).io_stats_snapshot()
+    ours = esker.dataset(uri).io_stats_snapshot()
+    names = [name for name in dir(theirs) if not name.startswith("_")]
+    assert [name for name in names if not isinstance(getattr(ours, name, None), int)] == []
+    assert ours.written_bytes == ours.write_bytes
 
 
 def test_a_session_counts_over_all_its_datasets(uri: str) -> None:

@@ -11,7 +11,17 @@ import pytest
 
 PYTHON = Path(__file__).parents[1] / "python"
 
-LEAVES = {"_native", "exceptions", "missing", "missing_names", "progress", "schema", "storage_version", "udf"}
+LEAVES = {
+    "_native",
+    "declared_keys",
+    "exceptions",
+    "missing",
+    "missing_names",
+    "progress",
+    "schema",
+    "storage_version",
+    "udf",
+}
 """What everybody may use; they use each other alone."""
 LANCE = {"store", "commit", "arrow", "lance"}
 TABLES = {*LANCE, "scanner", "fragment", "dataset", "optimize", "debug", "blob", "delta", "file", "repo"}

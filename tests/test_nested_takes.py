@@ -65,6 +65,30 @@ def test_paths_leave_their_columns_in_place(tmp_path: Path, version: str, column
         found = ours.get_fragments()[0].take([0, 1], columns=columns)
         assert found.schema.names == wanted.schema.names
         assert found.to_pylist() == wanted.to_pylist()
+        assert found.schema.types == wanted.schema.types
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ["st.b.d", "st.a", "st.b.c"],
+        ["st.b.d", "id", "st.b.c"],
+        ["st.b.d", "st.b"],
+        ["st.b", "st", "st.a"],
+        ["l.item.y", "id", "l.item.x"],
+        ["id", "id"],
+        ["st", "id", "st", "st"],
+        ["_rowid", "id", "_rowid", "id"],
+    ],
+    ids=str,
+)
+def test_names_that_are_asked_for_again_and_fields_in_another_order(tmp_path: Path, columns: list[str]) -> None:
+    theirs, ours = _pair(tmp_path, "2.2", ROWS)
+    assert ours.take([4, 0, 1, 0], columns=columns) == theirs.take([4, 0, 1, 0], columns=columns)
+    if "_rowid" not in columns:
+        wanted = theirs.get_fragments()[0].take([0, 2], columns=columns)
+        assert ours.get_fragments()[0].take([0, 2], columns=columns) == wanted
+        assert ours.get_fragments()[0].open_session(columns).take([0, 2]) == wanted
 
 
 def test_a_dict_names_columns_of_its_own(tmp_path: Path) -> None:
@@ -151,11 +175,7 @@ def test_fields_of_packed_structs_stay_in_them(tmp_path: Path, version: str, col
     theirs = lance.write_dataset(rows, str(tmp_path / "theirs"), data_storage_version=version)
     ours = esker.write_dataset(rows, str(tmp_path / "ours"), data_storage_version=version)
     wanted = theirs.take([3, 1, 3], columns=columns).schema
-    found = [
-        ours.take([3, 1, 3], columns=columns),
-        ours._take_rows([3, 1, 3], columns),
-        ours.get_fragments()[0].take([3, 1, 3], columns=columns),
-    ]
+    found = [ours.take([3, 1, 3], columns=columns), ours._take_rows([3, 1, 3], columns)]
     whole = rows.take([3, 1, 3]).append_column("_rowid", pa.array([3, 1, 3], pa.uint64()))
     whole = whole.append_column("_rowoffset", pa.array([3, 1, 3], pa.uint64()))
     for taken in found:

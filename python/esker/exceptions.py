@@ -171,6 +171,10 @@ def of_changes() -> Iterator[None]:
         raise refused.with_traceback(error.__traceback__) from (error.__cause__ or error.__context__)
 
 
+class MissingBlobColumnError(InvalidArgumentError, RuntimeError):
+    """A column of blobs that the table does not have: pylance raises a RuntimeError. Facts: `column`."""
+
+
 class InvalidTypeError(InvalidArgumentError, TypeError):
     """An argument has another type than it must have, or there is no such argument."""
 

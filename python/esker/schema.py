@@ -9,12 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from ._native.schema import Field, Schema
+from .declared_keys import CLUSTERING_KEY, PRIMARY_KEY, check_primary_key, is_in_primary_key, place_in
 from .exceptions import InvalidArgumentError
-from .missing import missing_method
 
 __all__ = ["LanceField", "LanceSchema", "json_to_schema", "schema_to_json"]
-
-_KEYS = "look for lance-schema:unenforced-primary-key in LanceField.metadata of each field"
 
 
 class LanceField:
@@ -51,6 +49,22 @@ class LanceField:
         """The metadata of the Arrow field."""
         return {key: value.decode("utf-8", "replace") for key, value in self._field.metadata.items()}
 
+    def is_unenforced_primary_key(self) -> bool:
+        """Whether it is part of the primary key that the schema declares, and nobody enforces."""
+        return self._field.unenforced_primary_key or is_in_primary_key(self.metadata)
+
+    def unenforced_primary_key_position(self) -> int | None:
+        """Its place in the primary key, from 1 on; None if it is not part of it, or its place is not told."""
+        return place_in(PRIMARY_KEY, self.metadata) or None
+
+    def is_unenforced_clustering_key(self) -> bool:
+        """Whether it is part of the clustering key that the schema declares."""
+        return place_in(CLUSTERING_KEY, self.metadata) is not None
+
+    def unenforced_clustering_key_position(self) -> int | None:
+        """Its place in the clustering key, from 1 on; None if it is not part of it, or its place is not told."""
+        return place_in(CLUSTERING_KEY, self.metadata) or None
+
     def children(self) -> list[LanceField]:
         """The fields within, in order."""
         return [LanceField(child) for child in self._field.children]
@@ -74,7 +88,12 @@ class LanceSchema:
 
     @staticmethod
     def from_pyarrow(schema: pa.Schema) -> LanceSchema:
-        """The columns of an Arrow schema with fresh ids, depth first from 0."""
+        """The columns of an Arrow schema with fresh ids, depth first from 0.
+
+        Raises:
+            InvalidArgumentError: A column of the declared primary key may hold nulls, or is no plain value.
+        """
+        check_primary_key(schema)
         return LanceSchema(Schema.from_arrow(schema))
 
     def to_pyarrow(self) -> pa.Schema:
@@ -96,8 +115,15 @@ class LanceSchema:
         parts = [quoted.replace("``", "`") or plain for quoted, plain in _PART.findall(name)]
         return exact if exact is not None else _find(self.fields(), parts)
 
-    unenforced_clustering_key = missing_method("LanceSchema", "unenforced_clustering_key", _KEYS)
-    unenforced_primary_key = missing_method("LanceSchema", "unenforced_primary_key", _KEYS)
+    def unenforced_primary_key(self) -> list[LanceField]:
+        """The fields of the declared primary key, in its order; those whose place is not told are the last."""
+        key = [field for field in _all_of(self.fields()) if field.is_unenforced_primary_key()]
+        return sorted(key, key=lambda field: field.unenforced_primary_key_position() or _LAST)
+
+    def unenforced_clustering_key(self) -> list[LanceField]:
+        """The fields of the declared clustering key, in its order."""
+        key = [field for field in _all_of(self.fields()) if field.is_unenforced_clustering_key()]
+        return sorted(key, key=lambda field: field.unenforced_clustering_key_position() or _LAST)
 
     def __iter__(self) -> Iterator[LanceField]:
         return iter(self.fields())
@@ -115,8 +141,17 @@ class LanceSchema:
         return LanceSchema, (self._schema,)
 
 
+_LAST = 2**32
+"""A place behind all that a field can have in a key."""
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^.]+)")
 """A name along a path, in backticks or not."""
+
+
+def _all_of(fields: list[LanceField]) -> Iterator[LanceField]:
+    """Fields and those within them, depth first."""
+    for field in fields:
+        yield field
+        yield from _all_of(field.children())
 
 
 def _find(fields: list[LanceField], path: list[str]) -> LanceField | None:

@@ -8,7 +8,7 @@ from typing import Any
 from .._native import blob as native
 from ..exceptions import InvalidArgumentError
 from ..lance.blob.file import DEFAULT_BLOB_BUFFER_SIZE, BlobFile, check_ends
-from ..lance.blob.take import Selector, blob_files, selected
+from ..lance.blob.take import Selector, blob_files, require_column, selected
 from ..lance.handle import DatasetHandle
 
 
@@ -81,6 +81,7 @@ class BlobsApi(DatasetHandle):
             `{address: len(blob) for address, blob in dataset.read_blobs("photo", indices=range(10))}`
         """
         _check_buffer(io_buffer_size)
+        require_column(self._table, blob_column)
         selector, rows = _selection(ids, addresses, indices)
         numbers = selected(self._table, selector, rows)
         return native.read_blobs(self._table.store, self._table.manifest, blob_column, numbers, selector=selector)
@@ -114,6 +115,7 @@ class BlobsApi(DatasetHandle):
             `dataset.read_blob_ranges("photo", [(7, 0, 16), (7, 4096, 16)], selector="indices")`
         """
         _check_buffer(io_buffer_size)
+        require_column(self._table, blob_column)
         rows = selected(self._table, selector, [row for row, _, _ in requests])
         ranges = [(offset, length) for _, offset, length in requests]
         if any(offset < 0 or length < 0 for offset, length in ranges):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from .._native.table import Manifest
-from ..exceptions import InvalidArgumentError
+from ..exceptions import InvalidArgumentError, InvalidTypeError, of_changes
+from ..lance.change.key_metadata import check_key_metadata
 from ..lance.change.run import commit_change
 from ..lance.handle import DatasetHandle
 from ..lance.operation import LanceOperation
@@ -72,8 +74,10 @@ class SettingsApi(DatasetHandle):
 
     def replace_schema_metadata(self, new_metadata: dict[str, str]) -> None:
         """Replaces all key-values of the schema."""
+        _check(new_metadata)
         self.update_schema_metadata(dict(new_metadata), replace=True)
 
+    @of_changes()
     def update_field_metadata(self, field_updates: dict[str, dict[str, str | None]], *, replace: bool = False) -> None:
         """Sets key-values of columns, and removes those whose value is None.
 
@@ -82,7 +86,7 @@ class SettingsApi(DatasetHandle):
             replace: Whether other key-values of these columns are removed.
 
         Raises:
-            InvalidArgumentError: The table does not have a column.
+            InvalidChangeError: The table does not have a column, or its declared key would change.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -102,8 +106,9 @@ class SettingsApi(DatasetHandle):
                 if field is None:
                     names = ", ".join(top.name for top in schema.fields)
                     raise InvalidArgumentError(
-                        f"expected a column of the table ({names}), found {path!r}, which it does not have", column=path
+                        f"Field {path!r} not found: expected a column of the table ({names})", column=path
                     )
+                check_key_metadata(schema, path, values, replace=replace)
                 changes[field.id] = LanceOperation.UpdateMap(dict(values), replace)
             return LanceOperation.UpdateConfig(field_metadata_updates=changes)
 
@@ -111,13 +116,16 @@ class SettingsApi(DatasetHandle):
 
     def replace_field_metadata(self, field_name: str, new_metadata: dict[str, str]) -> None:
         """Replaces all key-values of one column. See `update_field_metadata`."""
+        _check(new_metadata)
         self.update_field_metadata({field_name: dict(new_metadata)}, replace=True)
 
     def _update(self, make: Callable[[Manifest], LanceOperation.BaseOperation]) -> None:
         self._move_to(commit_change(self._table, make))
 
 
-def _check(values: dict[str, str | None]) -> None:
+def _check(values: Any) -> None:
+    if not isinstance(values, Mapping):
+        raise InvalidTypeError(f"expected key-values as a dict, found {type(values).__name__}")
     for key, value in values.items():
         if not isinstance(key, str) or not isinstance(value, str | None):
-            raise TypeError(f"expected key-values as str, found {key!r}: {value!r}")
+            raise InvalidTypeError(f"expected key-values as str, found {key!r}: {value!r}")

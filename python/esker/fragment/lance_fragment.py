@@ -12,7 +12,7 @@ import pyarrow.dataset
 from .._native import table as native
 from ..arrow.incoming import ReaderLike
 from ..arrow.json_columns import shown_schema
-from ..exceptions import NotFoundError, SchemaMismatchError, UnsupportedError, of_files
+from ..exceptions import NotFoundError, SchemaMismatchError, UnsupportedError, of_changes
 from ..lance.data_file import DataFile
 from ..lance.fragment_metadata import FragmentMetadata
 from ..lance.fragment_of_file import fragment_of_file
@@ -190,6 +190,7 @@ class LanceFragment(FragmentChangesApi):
         """Path of the deletion file relative to the table's root, None if no row is deleted."""
         return self._fragment.deletion_file
 
+    @of_changes()
     def count_rows(self, filter: str | pa.compute.Expression | None = None) -> int:
         """The number of live rows for which `filter` is true; of all live rows without a filter."""
         known = self._fragment.num_rows if filter is None else None
@@ -298,7 +299,7 @@ class LanceFragment(FragmentChangesApi):
         """The first `num_rows` rows."""
         return self.scanner(limit=num_rows, **options).to_table()
 
-    @of_files()
+    @of_changes()
     def take(
         self, indices: Any, columns: list[str] | dict[str, str] | None = None, *, blob_handling: str | None = None
     ) -> pa.Table:

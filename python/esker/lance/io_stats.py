@@ -24,6 +24,11 @@ class IOStats:
     write_iops: int = 0
     write_bytes: int = 0
 
+    @property
+    def written_bytes(self) -> int:
+        """Bytes written, by pylance's name."""
+        return self.write_bytes
+
     def __add__(self, other: IOStats) -> IOStats:
         return IOStats(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from ..._native import blob as native
+from ...exceptions import MissingBlobColumnError
 from ..scan.take import row_numbers
 from ..version import TableVersion
 from .file import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
@@ -23,10 +24,25 @@ def blob_files(
 
     Raises:
         InvalidArgumentError: The column is not a blob column, or a row is deleted or does not exist.
+        MissingBlobColumnError: There is no such column.
     """
+    require_column(table, column)
     numbers = selected(table, selector, rows)
     blobs = native.locate_blobs(table.store, table.manifest, column, numbers, selector=selector)
     return [None if blob is None else BlobFile(blob, buffer_size) for blob in blobs]
+
+
+def require_column(table: TableVersion, column: str) -> None:
+    """Checks that a table has a column, or a field within one at its dotted path.
+
+    Raises:
+        MissingBlobColumnError: It has none.
+    """
+    if table.manifest.schema.find(column) is None:
+        names = ", ".join(table.schema.names)
+        raise MissingBlobColumnError(
+            f"Field {column!r} not found: expected a column of the table, there are: {names}", column=column
+        )
 
 
 def selected(table: TableVersion, selector: Selector, rows: Any) -> pa.Array:

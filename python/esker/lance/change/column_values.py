@@ -164,7 +164,8 @@ class JoinedValues:
             raise NotFoundError(f"expected the key {self._left_on!r} among the table's columns ({', '.join(names)})")
         self._keys.check_in(table.schema)
         # A row whose key is not in the other table gets nulls.
-        return pa.schema([field.with_nullable(True) for field in self._columns.schema])
+        schema = self._columns.schema
+        return pa.schema([field.with_nullable(True) for field in schema], metadata=schema.metadata)
 
     def values(self, table: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
         """The values of one fragment's rows."""

@@ -66,7 +66,7 @@ class ColumnWriter:
 
         Raises:
             InvalidArgumentError: The table has one of the columns already.
-            InvalidChangeError: There are no columns.
+            InvalidChangeError: There are none, or fields of a struct of the table, whose files hold structs whole.
         """
         new = source.schema(table)
         if not new.names:
@@ -75,6 +75,7 @@ class ColumnWriter:
         schema = table.manifest.schema
         fields = Schema.from_arrow(new, first_id=table.manifest.max_field_id + 1)
         extended = schema.extended(fields)
+        _refuse_parts_of_structs(table, new.names)
         written = self.write(table, fields, source.values, fragments)
         source.finish()
         return extended, written
@@ -123,6 +124,19 @@ class ColumnWriter:
             self.staged.add(self._store, blob_folder(f"data/{file.path}"))
         self.staged.add(self._store, f"data/{file.path}")
         return file
+
+
+def _refuse_parts_of_structs(table: TableVersion, names: list[str]) -> None:
+    # A struct is a column of its own in files of 0.1, and lies around all of its fields in those of 2.0.
+    version = table.manifest.storage_version_to_write
+    shared = [name for name in names if name in table.schema.names]
+    if shared and version in ("0.1", "2.0"):
+        raise InvalidChangeError(
+            f"Column {shared[0]} is a struct col, add sub column is not supported in Lance file version {version}; "
+            "write the table anew in a later version, or add a column beside the struct",
+            column=shared[0],
+            file_version=version,
+        )
 
 
 def _without_known_structs(file: native.DataFile, max_field_id: int) -> native.DataFile:

@@ -14,7 +14,8 @@ from ...arrow.incoming import ReaderLike, coerce_reader
 from ...arrow.json_columns import stored_schema
 from ...arrow.paths import names_along, path_of, quoted
 from ...arrow.plain_types import plain_type
-from ...exceptions import InvalidArgumentError, InvalidChangeError
+from ...declared_keys import check_primary_key
+from ...exceptions import InvalidArgumentError, InvalidChangeError, InvalidTypeError
 from ...schema import LanceSchema
 from ...udf import BatchUDF
 from ..fragment_metadata import FragmentMetadata
@@ -56,12 +57,13 @@ def drop_columns(table: TableVersion, columns: list[str]) -> TableVersion:
             raise InvalidArgumentError("cannot drop all columns, expected at least one to remain")
         return LanceOperation.Project(LanceSchema(schema), preserves_nullability=True)
 
-    return commit_change(table, make) if columns else table
+    return commit_change(table, make)
 
 
 def alter_columns(table: TableVersion, alterations: Sequence[AlterColumn]) -> TableVersion:
     """Changes names, types or nullability of columns and returns the new version; see `LanceDataset.alter_columns`."""
     for alteration in alterations:
+        _check_types(alteration)
         unknown = set(alteration) - {"path", "name", "nullable", "data_type"}
         if "path" not in alteration or unknown:
             raise InvalidArgumentError(
@@ -91,6 +93,8 @@ def alter_columns(table: TableVersion, alterations: Sequence[AlterColumn]) -> Ta
         if replaced:
             schema, fragments = cast_fields(at, writer, schema, replaced)
         schema = schema.altered([(it["path"], it.get("name"), it.get("nullable")) for it in alterations])
+        if any(it.get("nullable") for it in alterations):
+            check_primary_key(pa.schema(schema))
         if fragments is None:
             return LanceOperation.Project(LanceSchema(schema), preserves_nullability=not required)
         metadata = [FragmentMetadata.from_native(fragment) for fragment in fragments]
@@ -98,6 +102,19 @@ def alter_columns(table: TableVersion, alterations: Sequence[AlterColumn]) -> Ta
 
     with writer:
         return commit_change(table, make, staged=writer.staged)
+
+
+def _check_types(alteration: Any) -> None:
+    """Checks that an alteration is a dict whose `data_type`, if it has any, is a type of Arrow.
+
+    Raises:
+        InvalidTypeError: It is not.
+    """
+    if not isinstance(alteration, Mapping):
+        raise InvalidTypeError(f"expected an alteration as a dict, found {type(alteration).__name__}")
+    type_ = alteration.get("data_type")
+    if not isinstance(type_, pa.DataType | None):
+        raise InvalidTypeError(f"expected data_type as a pyarrow.DataType, found {type(type_).__name__}")
 
 
 def add_columns(table: TableVersion, source: ColumnSource) -> TableVersion:
@@ -123,11 +140,11 @@ def add_transformed(
     batch_size: int | None,
 ) -> TableVersion:
     """Adds columns and returns the new version; see `LanceDataset.add_columns`."""
+    if batch_size is not None and batch_size < 1:
+        raise InvalidArgumentError(f"batch_size must be greater than zero, found {batch_size}")
     nulls = _null_columns(transforms, table)
     if nulls is not None:
         return commit_change(table, lambda manifest: _add_nulls(manifest, nulls))
-    if isinstance(transforms, Mapping) and not transforms:
-        return table
     added = add_columns(table, column_source(transforms, read_columns, reader_schema, batch_size))
     if isinstance(transforms, BatchUDF):
         transforms.forget()
@@ -154,7 +171,7 @@ def _null_columns(transforms: Any, table: TableVersion) -> pa.Schema | None:
         return pa.schema([transforms])
     if isinstance(transforms, Sequence) and transforms and all(isinstance(it, pa.Field) for it in transforms):
         return pa.schema(list(transforms))
-    if isinstance(transforms, Mapping) and transforms and all(isinstance(it, str) for it in transforms.values()):
+    if isinstance(transforms, Mapping) and all(isinstance(it, str) for it in transforms.values()):
         schema = table.described_schema
         expressions = {name: Expression.parse_sql(sql, schema) for name, sql in transforms.items()}
         if all(_is_null(expression) for expression in expressions.values()):
@@ -177,6 +194,7 @@ def _add_nulls(manifest: native.Manifest, nulls: pa.Schema) -> LanceOperation.Ba
             )
     nulls = stored_schema(nulls)
     check_input_schema(nulls)
+    check_primary_key(nulls)
     new = Schema.from_arrow(nulls, first_id=manifest.max_field_id + 1)
     fragments = [FragmentMetadata.from_native(fragment) for fragment in manifest.fragments()]
     return LanceOperation.Merge(fragments, LanceSchema(manifest.schema.extended(new)), preserves_nullability=True)

@@ -28,7 +28,8 @@ def delete_rows(table: TableVersion, predicate: Filter, terms: CommitTerms) -> t
     def compute(at: TableVersion, log: LanceLog, staged: StagedFiles) -> LanceOperation.BaseOperation:
         nonlocal changes
         changes = RowChanges(at, log=log, staged=staged)
-        described = str(to_predicate(predicate, at.described_schema))
+        parsed = to_predicate(predicate, at.described_schema)
+        described = predicate if isinstance(predicate, str) else str(parsed)
         changes.delete_where(predicate)
         return changes.delete_operation(described)
 

@@ -14,6 +14,7 @@ from ...arrow.incoming import ReaderLike
 from ...commit.orphans import StagedFiles
 from ...exceptions import InvalidArgumentError, UnsupportedError
 from ...progress import Progress, Tally
+from ...schema import LanceSchema
 from ...storage_version import storage_version
 from ..change.run import CommitTerms, commit_rows
 from ..log import LanceLog
@@ -153,7 +154,8 @@ def key_columns(table: TableVersion, on: str | Iterable[str] | None) -> list[str
     fields = table.manifest.schema.fields
     wanted = [on] if isinstance(on, str) else list(on or [])
     if not wanted:
-        wanted = [field.name for field in fields if field.unenforced_primary_key]
+        declared = [field.name() for field in LanceSchema(table.manifest.schema).unenforced_primary_key()]
+        wanted = [name for name in declared if any(field.name == name for field in fields)]
     if not wanted:
         raise InvalidArgumentError(
             "expected key columns, found none: name them in on, or declare a primary key in the table's schema"

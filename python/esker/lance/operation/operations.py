@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ..._native import table as native
 from ..._native.schema import Schema
+from ...declared_keys import check_primary_key
 from ...exceptions import InvalidArgumentError, UnsupportedError
 from ...missing import missing_class
 from ...missing_names import OVERLAYS
@@ -464,7 +465,10 @@ def _fragments(fragments: Iterable[FragmentMetadata]) -> list[native.Fragment]:
 
 
 def _schema(schema: LanceSchema | pa.Schema) -> Schema:
-    return schema._schema if isinstance(schema, LanceSchema) else Schema.from_arrow(schema)
+    if isinstance(schema, LanceSchema):
+        return schema._schema
+    check_primary_key(schema)
+    return Schema.from_arrow(schema)
 
 
 def _map_change(change: LanceOperation.UpdateMap | None) -> MapChange | None:

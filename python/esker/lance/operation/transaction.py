@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..._native import table as native
-from ...exceptions import InvalidArgumentError, InvalidChangeError, UnsupportedError
+from ...exceptions import InvalidArgumentError, InvalidChangeError, UnsupportedChangeError
 from ..commit import APPLICATION_ID, APPLICATION_VERSION
 from ..fragment_metadata import FragmentMetadata
 from .operations import LanceOperation, operation_from_native
@@ -82,7 +82,7 @@ def merged_append(transactions: Sequence[Transaction]) -> Transaction:
 
     Raises:
         InvalidChangeError: The sequence is empty.
-        UnsupportedError: One of the transactions is not an append.
+        UnsupportedChangeError: One of the transactions is not an append.
 
     Example:
         `merged_append([first, second]).operation.fragments`
@@ -93,7 +93,7 @@ def merged_append(transactions: Sequence[Transaction]) -> Transaction:
     properties: dict[str, str] = {}
     for transaction in transactions:
         if not isinstance(transaction.operation, LanceOperation.Append):
-            raise UnsupportedError(
+            raise UnsupportedChangeError(
                 f"expected appends only, found {transaction.operation.name}; commit it by itself",
                 operation=transaction.operation.name,
             )

@@ -45,7 +45,7 @@ def take_rows(
         indices: Row numbers: a list, a range, a numpy or an Arrow array.
         columns: Names, or a dict of name to SQL expression; None for all.
         in_structs: Whether paths in a list of names (`s.a`, `l.item.a`) leave their structs and lists in place, with
-            only the fields that are asked for.
+            only the fields that are asked for: of the table in its order, of fragments in the order asked for.
         fragment_ids: Number the rows within these fragments only; None for all.
         rows: How many rows these fragments have.
         blobs: What blob columns are returned as.
@@ -58,6 +58,7 @@ def take_rows(
         `take_rows(store, manifest, schema, [2, 0, 2], ["id"], fragment_ids=None, rows=3)`
     """
     numbers = row_numbers(indices, rows)
+    columns = _each_once(columns)
     fields = _fields(columns, schema) if in_structs else None
     projection = Projection(None) if fields else Projection.of(columns, schema)
     stream = native.take(
@@ -70,7 +71,9 @@ def take_rows(
         blobs=blobs,
     )
     taken = read_all(stream)
-    return _projected(_with_row_numbers(_unpacked(taken, columns, schema) if fields else taken), projection)
+    as_asked = fragment_ids is not None
+    unpacked = _unpacked(taken, columns, schema, as_asked=as_asked) if fields else taken
+    return _projected(_with_row_numbers(unpacked), projection)
 
 
 def take_row_ids(
@@ -102,6 +105,7 @@ def take_row_ids(
         `take_row_ids(store, manifest, schema, [7, 3], ["id"])`
     """
     ids = row_numbers(row_ids, 2**64)
+    columns = _each_once(columns)
     fields = _fields(columns, schema) if in_structs else None
     projection = Projection(None) if fields else Projection.of(columns, schema)
     stream = native.take_ids(
@@ -117,6 +121,13 @@ def _with_row_numbers(table: pa.Table) -> pa.Table:
     if index < 0:
         return table
     return table.cast(table.schema.set(index, table.schema.field(index).with_nullable(False)))
+
+
+def _each_once(columns: list[str] | dict[str, str] | None) -> list[str] | dict[str, str] | None:
+    """The names of a list without those that were there before, but for `_rowid` and others of the system's."""
+    if not isinstance(columns, list | tuple) or not all(isinstance(name, str) for name in columns):
+        return columns
+    return [name for at, name in enumerate(columns) if name in SYSTEM_COLUMNS or name not in columns[:at]]
 
 
 def _fields(columns: list[str] | dict[str, str] | None, schema: pa.Schema) -> list[str] | None:
@@ -164,8 +175,16 @@ def _end_of_readable(parts: list[str], schema: pa.Schema) -> int | None:
     return end if whole else None
 
 
-def _unpacked(table: pa.Table, columns: list[str] | dict[str, str] | None, schema: pa.Schema) -> pa.Table:
+def _unpacked(
+    table: pa.Table, columns: list[str] | dict[str, str] | None, schema: pa.Schema, *, as_asked: bool = False
+) -> pa.Table:
     """The table with only those fields of packed structs that were asked for: all of them had to be read.
+
+    Args:
+        table: The rows as they were read.
+        columns: Names and paths.
+        schema: The version's columns.
+        as_asked: Whether fields come in the order in which they were asked for.
 
     Raises:
         InvalidArgumentError: A packed struct has no such field.
@@ -176,7 +195,9 @@ def _unpacked(table: pa.Table, columns: list[str] | dict[str, str] | None, schem
         parts = [name] if name in names else parts_of(name)
         asked.setdefault(parts[0], []).append(parts[1:])
     for index, field in enumerate(table.schema):
-        part = _part(field, asked.get(field.name, [[]]), field.name)
+        paths = asked.get(field.name, [[]])
+        part = _part(field, paths, field.name)
+        part = _in_order(part, paths) if as_asked else part
         if part.type != field.type:
             table = table.set_column(index, part, table.column(index).cast(part.type))
     return table
@@ -198,6 +219,20 @@ def _part(field: pa.Field, paths: list[list[str]], place: str) -> pa.Field:
         return field.with_type(pa.struct(kept))
     if pa.types.is_list(field.type) or pa.types.is_large_list(field.type):
         item = _part(field.type.value_field, [path[1:] for path in paths], f"{place}.item")
+        return field.with_type(pa.list_(item) if pa.types.is_list(field.type) else pa.large_list(item))
+    return field
+
+
+def _in_order(field: pa.Field, paths: list[list[str]]) -> pa.Field:
+    """The field with the fields in it in the order in which paths below it name them."""
+    if pa.types.is_struct(field.type):
+        below: dict[str, list[list[str]]] = {}
+        for path in paths:
+            for name in path[:1] or [it.name for it in field.type]:
+                below.setdefault(name, []).append(path[1:])
+        return field.with_type(pa.struct([_in_order(field.type.field(name), rest) for name, rest in below.items()]))
+    if pa.types.is_list(field.type) or pa.types.is_large_list(field.type):
+        item = _in_order(field.type.value_field, [path[1:] for path in paths])
         return field.with_type(pa.list_(item) if pa.types.is_list(field.type) else pa.large_list(item))
     return field
 

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from ...arrow.batch_source import BatchSource
 from ...arrow.json_columns import has_json_text
+from ...declared_keys import check_primary_key
 from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
 
 
@@ -31,11 +32,13 @@ def check_input_schema(schema: pa.Schema) -> None:
 
 
 def check_new_columns(schema: pa.Schema) -> None:
-    """Refuses columns that a table is not to get: `check_input_schema`, and dictionaries that pylance cannot open.
+    """Refuses columns that a table is not to get: `check_input_schema`, and dictionaries and keys that pylance cannot
+    open.
 
-    Tables that have such dictionaries are read and changed as others are.
+    Tables that have such columns are read and changed as others are.
 
     Raises:
+        InvalidArgumentError: A column of the declared primary key may hold nulls, or is no plain value.
         UnsupportedError: A dictionary's values are dates, times, decimals or bytes of one width.
 
     Example:
@@ -44,6 +47,7 @@ def check_new_columns(schema: pa.Schema) -> None:
         >>> check_new_columns(pa.schema([("d", pa.dictionary(pa.int8(), pa.string()))]))
     """
     check_input_schema(schema)
+    check_primary_key(schema)
     for field in schema:
         _check_dictionaries(field.type, field.name)
 
