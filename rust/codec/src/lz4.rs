@@ -44,9 +44,9 @@ fn compress_with<P: Position>(input: &[u8], out: &mut Vec<u8>) {
             };
             misses = 1 << SKIP_AFTER;
             while at + 1 < limit {
-                match finder.find(at + 1) {
-                    Some(next) if next.length > found.length => (found, at) = (next, at + 1),
-                    _ => break,
+                match finder.longer(at + 1, found.length) {
+                    Some(next) => (found, at) = (next, at + 1),
+                    None => break,
                 }
             }
             while at > literals && found.from > 0 && input.get(at - 1) == input.get(found.from - 1) {
@@ -144,40 +144,79 @@ impl<'a, P: Position> Finder<'a, P> {
     /// The last position that starts with the same bytes, if it is near enough.
     #[inline(always)]
     fn find(&mut self, at: usize) -> Option<Match> {
+        let from = self.near(at)?;
+        let length = self.length(from, at);
+        Some(Match { from, length })
+    }
+
+    /// The same, if the match is longer than `than`, of which one byte tells enough for most.
+    #[inline(always)]
+    fn longer(&mut self, at: usize, than: usize) -> Option<Match> {
+        let from = self.near(at)?;
+        if at + than >= self.end() || self.input.get(from + than) != self.input.get(at + than) {
+            return None;
+        }
+        let length = self.length(from, at);
+        (length > than).then_some(Match { from, length })
+    }
+
+    /// The last position with the same four bytes, if it is near enough.
+    #[inline(always)]
+    fn near(&mut self, at: usize) -> Option<usize> {
         let word = self.word(at);
         let from = self.swap(at, word);
         let same = self.word(from) ^ word;
-        if same & 0xffff_ffff != 0 || from >= at || at - from > MAX_OFFSET {
-            return None;
-        }
-        Some(Match {
-            from,
-            length: self.length(from, at),
-        })
+        (same & 0xffff_ffff == 0 && from < at && at - from <= MAX_OFFSET).then_some(from)
     }
 
     /// How many bytes are the same, without the last ones, which must be literals.
     #[inline(always)]
     fn length(&self, from: usize, at: usize) -> usize {
-        let most = (self.input.len() - LAST_LITERALS).saturating_sub(at);
-        let mut length = MIN_MATCH;
-        while length < most {
-            if at + length + 8 > self.input.len() {
-                // No whole word is left to compare.
-                let rest = |at: usize| self.input.get(at..).unwrap_or_default().iter();
-                let same = rest(from + length).zip(rest(at + length));
-                length += same.take_while(|(a, b)| a == b).count();
-                break;
-            }
-            let different = self.word(from + length) ^ self.word(at + length);
-            let same = different.trailing_zeros() as usize / 8;
-            length += same;
-            if same < 8 {
-                break;
-            }
-        }
-        length.min(most)
+        let there = self.input.get(from + MIN_MATCH..).unwrap_or_default();
+        let here = self.input.get(at + MIN_MATCH..self.end()).unwrap_or_default();
+        MIN_MATCH + same_bytes(there, here)
     }
+
+    /// Where matches end at the latest.
+    #[inline(always)]
+    fn end(&self) -> usize {
+        self.input.len().saturating_sub(LAST_LITERALS)
+    }
+}
+
+/// How many bytes two inputs have in common at their beginning.
+#[inline(always)]
+fn same_bytes(left: &[u8], right: &[u8]) -> usize {
+    const WIDE: usize = 32;
+    // Most matches end within a word, and those that do not are often long.
+    let mut same = 0;
+    if let (Some(a), Some(b)) = (left.first_chunk::<8>(), right.first_chunk::<8>()) {
+        same = same_of_word(a, b);
+        if same < 8 {
+            return same;
+        }
+    }
+    let (wide_left, _) = left.get(same..).unwrap_or_default().as_chunks::<WIDE>();
+    let (wide_right, _) = right.get(same..).unwrap_or_default().as_chunks::<WIDE>();
+    same += wide_left.iter().zip(wide_right).take_while(|(a, b)| a == b).count() * WIDE;
+    let (words_left, _) = left.get(same..).unwrap_or_default().as_chunks::<8>();
+    let (words_right, _) = right.get(same..).unwrap_or_default().as_chunks::<8>();
+    for (a, b) in words_left.iter().zip(words_right) {
+        let found = same_of_word(a, b);
+        same += found;
+        if found < 8 {
+            return same;
+        }
+    }
+    let left = left.get(same..).unwrap_or_default().iter();
+    let right = right.get(same..).unwrap_or_default();
+    same + left.zip(right).take_while(|(a, b)| a == b).count()
+}
+
+#[inline(always)]
+fn same_of_word(left: &[u8; 8], right: &[u8; 8]) -> usize {
+    let different = u64::from_le_bytes(*left) ^ u64::from_le_bytes(*right);
+    different.trailing_zeros() as usize / 8
 }
 
 /// Appends literals, and a match (offset and length) unless they are the last.
@@ -198,4 +237,43 @@ fn put_length(length: usize, out: &mut Vec<u8>) {
     let Some(rest) = length.checked_sub(15) else { return };
     out.extend(std::iter::repeat_n(255, rest / 255));
     out.push(u8::try_from(rest % 255).unwrap_or(255));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_bytes_in_common_are_counted_as_one_by_one() {
+        let bytes: Vec<u8> = (0..400_usize).map(|i| (i * i / 7) as u8).collect();
+        for differs in (0..200).chain([usize::MAX]) {
+            let mut other = bytes.clone();
+            if let Some(byte) = other.get_mut(differs) {
+                *byte ^= 0x80;
+            }
+            for (left, right) in [(150, 150), (differs.min(150), 200), (200, differs.min(97)), (131, 77)] {
+                let (left, right) = (&bytes[..left], &other[..right]);
+                let expected = left.iter().zip(right).take_while(|(a, b)| a == b).count();
+                assert_eq!(
+                    same_bytes(left, right),
+                    expected,
+                    "{differs} {} {}",
+                    left.len(),
+                    right.len()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn test_matches_of_all_lengths_come_back() {
+        for period in [1_usize, 2, 3, 7, 8, 31, 32, 33, 64, 255, 256, 1000] {
+            for len in (0..80).chain([270, 300, 4096, 70_000]) {
+                let input: Vec<u8> = (0..len).map(|i: usize| (i % period * 37 + i / 3000) as u8).collect();
+                let mut out = Vec::new();
+                compress(&input, &mut out);
+                assert_eq!(lz4_flex::block::decompress(&out, len).unwrap(), input, "{period} {len}");
+            }
+        }
+    }
 }
