@@ -207,20 +207,29 @@ pub(crate) fn estimate(values: &LeafValues) -> usize {
     let len = values.len();
     let step = (len / SAMPLE).max(1);
     let sampled = len.div_ceil(step);
+    let place = |index: usize| sampled_place(index, step).min(len.saturating_sub(1));
     let numbers = match values {
         LeafValues::Variable(values) => {
-            number(sampled, |index| Some(values.get(index * step)), sampled).map(|found| found.numbers)
+            number(sampled, |index| Some(values.get(place(index))), sampled).map(|found| found.numbers)
         }
         LeafValues::Fixed(values) => {
             let bytes = values.contiguous();
             let width = values.bits / 8;
             let slice = bytes.as_slice();
-            let value = |index: usize| slice.get(index * step * width..(index * step + 1) * width);
+            let value = |index: usize| slice.get(place(index) * width..(place(index) + 1) * width);
             number(sampled, value, sampled).map(|found| found.numbers)
         }
         _ => None,
     };
     numbers.map_or(len, |numbers| extrapolate(&numbers, len))
+}
+
+/// Where a value of a sample is among `step` values. Always the first of them would be another value each time where values come again in a
+/// period.
+fn sampled_place(index: usize, step: usize) -> usize {
+    #[allow(clippy::cast_possible_truncation)] // The high half, below 2^32.
+    let mixed = ((index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
+    index * step + mixed % step
 }
 
 /// How many distinct values there are among `len`, by those of a sample: Chao's estimator. The more of them come once, in relation to those
@@ -360,6 +369,24 @@ mod tests {
             });
             let estimated = estimate(&values) as f64 / distinct as f64;
             assert!((0.67..1.5).contains(&estimated), "{distinct}: {estimated}");
+        }
+    }
+
+    #[test]
+    fn test_values_that_come_again_in_a_period_are_not_thought_distinct() {
+        for (len, period) in [
+            (620_000_u64, 10_000),
+            (1_000_000, 9_973),
+            (300_000, 5_000),
+            (100_000, 24),
+        ] {
+            let values = LeafValues::Fixed(FixedWidth {
+                bits: 64,
+                len: usize::try_from(len).unwrap(),
+                pieces: vec![Buffer::from_vec((0..len).map(|i| i % period).collect())],
+            });
+            let estimated = estimate(&values) as f64 / period as f64;
+            assert!((0.67..1.5).contains(&estimated), "{len} {period}: {estimated}");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Numbers for values of one width: a table with open addresses, at most half full.
+//! Numbers for values of one width: a table with open addresses, at most a third full.
 
-/// Words whose slots are brought near together, before any of them is looked up.
+/// Words whose slots, and then the items in them, are brought near together before any of them is looked up.
 const BATCH: usize = 64;
 
 /// The numbers of words and the distinct ones; nothing where there are more than `limit`.
@@ -9,15 +9,26 @@ pub(super) fn numbered_words<const WIDTH: usize>(bytes: &[u8], limit: usize) -> 
     let mut items: Vec<[u8; WIDTH]> = Vec::new();
     let mut numbers = Vec::with_capacity(words.len());
     let mut slots = Slots::new(1024);
-    let mut hashes = [0; BATCH];
+    let (mut hashes, mut firsts) = ([0; BATCH], [Slots::FREE; BATCH]);
     for words in words.chunks(BATCH) {
-        let mut touched = 0;
-        for (hash, word) in hashes.iter_mut().zip(words) {
+        for ((hash, first), word) in hashes.iter_mut().zip(&mut firsts).zip(words) {
             *hash = mixed(word);
-            touched |= slots.first(*hash);
+            *first = slots.first(*hash);
+        }
+        let mut touched = 0;
+        for first in &firsts {
+            touched |= items
+                .get(*first as usize)
+                .and_then(|item| item.first())
+                .copied()
+                .unwrap_or(0);
         }
         std::hint::black_box(touched);
-        for (hash, word) in hashes.iter().zip(words) {
+        for ((hash, first), word) in hashes.iter().zip(&firsts).zip(words) {
+            if items.get(*first as usize) == Some(word) {
+                numbers.push(*first);
+                continue;
+            }
             let found = slots.find(&items, word, *hash);
             let number = match found {
                 Ok(number) => number,
@@ -28,7 +39,7 @@ pub(super) fn numbered_words<const WIDTH: usize>(bytes: &[u8], limit: usize) -> 
                     let number = u32::try_from(items.len()).ok().filter(|number| *number < Slots::FREE)?;
                     items.push(*word);
                     slots.put(slot, number);
-                    if items.len() * 2 > slots.numbers.len() {
+                    if items.len() * 3 > slots.numbers.len() {
                         slots = Slots::of(&items, slots.numbers.len() * 4);
                     }
                     number
@@ -80,7 +91,7 @@ impl Slots {
     /// What is in the slot where a word of this hash is looked for first.
     #[inline(always)]
     fn first(&self, hash: u64) -> u32 {
-        self.numbers.get(self.place(hash)).copied().unwrap_or(0)
+        self.numbers.get(self.place(hash)).copied().unwrap_or(Self::FREE)
     }
 
     /// The number of a word, by its hash, or the slot where it goes.
@@ -109,16 +120,28 @@ impl Slots {
 /// A hash whose highest bits depend on all of a word's.
 #[inline(always)]
 fn mixed<const WIDTH: usize>(word: &[u8; WIDTH]) -> u64 {
-    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut hash = ODD;
-    for part in word.chunks(8) {
-        let part = part.iter().rev().fold(0, |part, byte| part << 8 | u64::from(*byte));
-        let product = u128::from(part ^ hash) * u128::from(ODD);
-        #[allow(clippy::cast_possible_truncation)] // Both halves are used.
-        let folded = (product >> 64) as u64 ^ product as u64;
-        hash = folded;
+    let (parts, rest) = word.as_chunks::<8>();
+    for part in parts {
+        hash = folded(u64::from_le_bytes(*part) ^ hash);
+    }
+    if !rest.is_empty() {
+        let mut last = [0; 8];
+        last.iter_mut().zip(rest).for_each(|(to, byte)| *to = *byte);
+        hash = folded(u64::from_le_bytes(last) ^ hash);
     }
     hash.wrapping_mul(ODD)
+}
+
+const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Both halves of a product.
+#[inline(always)]
+fn folded(part: u64) -> u64 {
+    let product = u128::from(part) * u128::from(ODD);
+    #[allow(clippy::cast_possible_truncation)] // Both halves are used.
+    let folded = (product >> 64) as u64 ^ product as u64;
+    folded
 }
 
 #[cfg(test)]
