@@ -78,23 +78,61 @@ impl<T: ArrowPrimitiveType> Numbers<T> {
         }
     }
 
-    fn widen(&mut self, values: impl Iterator<Item = T::Native>) {
-        let mut nans = 0;
-        // A number, or NaN, which compares with nothing.
-        let mut numbers = values.filter(|value| {
-            let is_number = value.partial_cmp(value).is_some();
-            nans += usize::from(!is_number);
-            is_number
-        });
-        if let Some((mut low, mut high)) = self.open.or_else(|| numbers.next().map(|first| (first, first))) {
-            for value in numbers {
-                low = if value.is_lt(low) { value } else { low };
-                high = if value.is_gt(high) { value } else { high };
+    fn widen(&mut self, values: &[T::Native]) {
+        let first = || {
+            values
+                .iter()
+                .find(|value| is_number(**value))
+                .map(|first| (*first, *first))
+        };
+        if let Some(open) = self.open.or_else(first) {
+            let mut found = bounds_within(open, values);
+            if T::DATA_TYPE.is_floating() && (found.0.is_zero() || found.1.is_zero()) {
+                // Operators take both zeros for the same.
+                found = ordered_bounds(open, values);
             }
-            self.open = Some((low, high));
+            self.open = Some(found);
         }
-        self.open_nans += nans;
+        if T::DATA_TYPE.is_floating() {
+            self.open_nans += values.iter().filter(|value| !is_number(**value)).count();
+        }
     }
+}
+
+/// Whether it is a number, or NaN, which compares with nothing.
+fn is_number<N: ArrowNativeTypeOp>(value: N) -> bool {
+    value.partial_cmp(&value).is_some()
+}
+
+/// Bounds of numbers and of others between `low` and `high`, by the operators `<` and `>`: several at a time, which wait for nothing.
+fn bounds_within<N: ArrowNativeTypeOp>((low, high): (N, N), values: &[N]) -> (N, N) {
+    const LANES: usize = 8;
+    let (mut lows, mut highs) = ([low; LANES], [high; LANES]);
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    for chunk in chunks {
+        for ((low, high), value) in lows.iter_mut().zip(&mut highs).zip(chunk) {
+            *low = if *value < *low { *value } else { *low };
+            *high = if *value > *high { *value } else { *high };
+        }
+    }
+    let others = lows.into_iter().chain(highs).chain(rest.iter().copied());
+    others.fold((low, high), |(low, high), value| {
+        (
+            if value < low { value } else { low },
+            if value > high { value } else { high },
+        )
+    })
+}
+
+/// The same one by one, and -0.0 below 0.0.
+fn ordered_bounds<N: ArrowNativeTypeOp>(open: (N, N), values: &[N]) -> (N, N) {
+    let numbers = values.iter().copied().filter(|value| is_number(*value));
+    numbers.fold(open, |(low, high), value| {
+        (
+            if value.is_lt(low) { value } else { low },
+            if value.is_gt(high) { value } else { high },
+        )
+    })
 }
 
 impl<T: ArrowPrimitiveType> Bounds for Numbers<T> {
@@ -102,10 +140,13 @@ impl<T: ArrowPrimitiveType> Bounds for Numbers<T> {
         let Some(values) = values.as_primitive_opt::<T>() else {
             return;
         };
-        if values.null_count() == 0 {
-            self.widen(values.values().iter().copied());
-        } else {
-            self.widen(values.iter().flatten());
+        match values.nulls().filter(|nulls| nulls.null_count() > 0) {
+            None => self.widen(values.values()),
+            Some(nulls) => {
+                for (start, end) in nulls.valid_slices() {
+                    self.widen(values.values().get(start..end).unwrap_or_default());
+                }
+            }
         }
     }
 
@@ -309,4 +350,57 @@ fn bytes_above(mut bytes: Vec<u8>) -> Option<Vec<u8>> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::types::Int64Type;
+    use arrow_array::{Float64Array, Int64Array};
+
+    use super::*;
+
+    fn seen<T: ArrowPrimitiveType>(arrays: &[PrimitiveArray<T>]) -> (Option<(T::Native, T::Native)>, usize) {
+        let mut bounds = Numbers::<T>::new(&T::DATA_TYPE);
+        arrays.iter().for_each(|array| bounds.see(array));
+        (bounds.open, bounds.open_nans)
+    }
+
+    #[test]
+    fn test_bounds_are_those_of_the_numbers_in_their_order() {
+        for len in [0, 1, 7, 8, 9, 100] {
+            for nulls in [2, 5, usize::MAX] {
+                let number = |i: usize| (i * 7919 % 101) as i64 - 50;
+                let ints: Int64Array = (0..len).map(|i| (i % nulls != 1).then(|| number(i))).collect();
+                let values = || ints.iter().flatten();
+                let expected = values().min().zip(values().max());
+                assert_eq!(seen::<Int64Type>(&[ints.clone()]), (expected, 0), "{len} {nulls}");
+
+                let float = |i: i64| if i % 3 == 0 { f64::NAN } else { i as f64 };
+                let floats: Float64Array = ints.iter().map(|value| value.map(float)).collect();
+                let numbers = || floats.iter().flatten().filter(|value| !value.is_nan());
+                let (low, high) = (numbers().min_by(f64::total_cmp), numbers().max_by(f64::total_cmp));
+                let nans = floats.iter().flatten().filter(|value| value.is_nan()).count();
+                assert_eq!(seen::<Float64Type>(&[floats]), (low.zip(high), nans), "{len} {nulls}");
+            }
+        }
+    }
+
+    #[test]
+    fn test_zeros_are_told_apart() {
+        let zeros = [
+            vec![0.0, -0.0],
+            vec![-0.0, 0.0],
+            [0.0; 9].into_iter().chain([-0.0]).collect(),
+        ];
+        for values in zeros {
+            let (low, high) = seen(&[Float64Array::from(values.clone())]).0.unwrap();
+            let bits = (low.to_bits(), high.to_bits());
+            assert_eq!(bits, ((-0.0_f64).to_bits(), 0.0_f64.to_bits()), "{values:?}");
+            let one_by_one: Vec<Float64Array> = values.iter().map(|value| Float64Array::from(vec![*value])).collect();
+            let (low, high) = seen(&one_by_one).0.unwrap();
+            assert_eq!((low.to_bits(), high.to_bits()), bits);
+        }
+        let none = [Float64Array::from(vec![f64::NAN, f64::NAN])];
+        assert_eq!(seen(&none), (None, 2));
+    }
 }
