@@ -78,7 +78,7 @@ def test_a_schema_tells_of_keys_and_a_table_has_them_where_pylance_lets_it(name:
     for library in (lance, esker):
         uri = str(tmp_path / library.__name__)
         dataset = _outcome(library.write_dataset, schema.empty_table(), uri)
-        made[library] = dataset if dataset == "refused" else dataset.version
+        made[library] = dataset if dataset == "refused" else _told(lance.dataset(uri).lance_schema)
         assert made[library] == "refused" or lance.dataset(uri).schema == schema
     assert made[esker] == made[lance]
 
@@ -130,7 +130,8 @@ def test_a_declared_key_changes_where_pylance_lets_it(
         uri = str(tmp_path / library.__name__)
         dataset = library.write_dataset(rows, uri)
         outcome = _outcome(CHANGES[change], library, dataset)
-        found.append((outcome, lance.dataset(uri).schema, lance.dataset(uri).version))
+        read = lance.dataset(uri)
+        found.append((outcome, read.schema, read.version, _told(read.lance_schema)))
     assert found[0] == found[1]
 
 
@@ -140,6 +141,20 @@ def test_a_commit_by_hand_makes_no_table_with_a_bad_key(uri: str) -> None:
     with pytest.raises(InvalidArgumentError, match="must not be nullable"):
         esker.LanceDataset.commit(uri, esker.LanceOperation.Overwrite(schema, []), read_version=1)
     assert lance.dataset(uri).version == 1
+
+
+def test_a_commit_by_hand_takes_no_key_away(uri: str) -> None:
+    schema = pa.schema([pa.field("k", INT, False, metadata={f"{PRIMARY}:position": "1"}), pa.field("n", INT)])
+    esker.write_dataset(schema.empty_table(), uri)
+    for metadata in ({f"{PRIMARY}:position": "2"}, {f"{PRIMARY}:position": None}, {PRIMARY: "true"}):
+        update = esker.LanceOperation.UpdateMap(metadata)
+        operation = esker.LanceOperation.UpdateConfig(field_metadata_updates={0: update})
+        if metadata == {PRIMARY: "true"}:
+            esker.LanceDataset.commit(uri, operation, read_version=1)
+        else:
+            with pytest.raises(InvalidArgumentError, match="cannot be changed once set"):
+                esker.LanceDataset.commit(uri, operation, read_version=1)
+    assert [field.name() for field in lance.dataset(uri).lance_schema.unenforced_primary_key()] == ["k"]
 
 
 def test_an_upsert_goes_by_the_places_of_the_declared_key(tmp_path: Path) -> None:

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field as ArrowField, Fields, Schema as ArrowSchema};
 
 use super::field::{Field, Schema};
+use super::keys::DeclaredKeys;
 use super::logical_type::{data_type_from_logical, logical_from_data_type};
 use super::names::check_siblings;
 use crate::error::{FileError, Result};
 use crate::version::FileVersion;
 
 const EXTENSION_NAME: &str = "ARROW:extension:name";
-const PRIMARY_KEY: &str = "lance-schema:unenforced-primary-key";
 
 impl Field {
     /// The Arrow type of this field, children included.
@@ -107,10 +107,7 @@ impl Field {
         if logical_type == "json" {
             metadata.insert(EXTENSION_NAME.into(), b"lance.json".to_vec());
         }
-        let unenforced_primary_key = field
-            .metadata()
-            .get(PRIMARY_KEY)
-            .is_some_and(|v| matches!(v.to_ascii_lowercase().as_str(), "true" | "1" | "yes"));
+        let declared = DeclaredKeys::of(|key| field.metadata().get(key).map(String::as_str));
         Ok(Field {
             id: -1,
             name: field.name().clone(),
@@ -118,7 +115,9 @@ impl Field {
             nullable: field.is_nullable(),
             metadata,
             children,
-            unenforced_primary_key,
+            unenforced_primary_key: declared.is_primary,
+            primary_key_position: declared.primary_position,
+            clustering_key_position: declared.clustering_position,
             dictionary: None,
             blob_view: None,
         })

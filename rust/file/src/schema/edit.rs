@@ -17,11 +17,14 @@ pub struct Alteration {
 }
 
 impl Schema {
-    /// The columns of `other` behind these; struct columns that both have are merged. Ids stay as they are.
+    /// The columns of `other` behind these; struct columns that both have are merged. Ids stay as they are. Where both have metadata of one
+    /// name, those of this one stay.
     pub fn extended(&self, other: &Schema) -> Result<Schema> {
+        let mut metadata = other.metadata.clone();
+        metadata.extend(self.metadata.clone());
         let extended = Schema {
             fields: merged(&self.fields, &other.fields, "")?,
-            metadata: self.metadata.clone(),
+            metadata,
         };
         extended.check_column_names(Some(self))?;
         Ok(extended)

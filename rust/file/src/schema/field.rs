@@ -28,6 +28,10 @@ pub struct Field {
     pub children: Vec<Field>,
     /// Part of the key that concurrent upserts agree not to duplicate.
     pub unenforced_primary_key: bool,
+    /// Its place in that key, from 1; those of place 0 come last, by their ids.
+    pub primary_key_position: u32,
+    /// Its place in the key that rows are clustered by, from 1; 0 where it is not part of it.
+    pub clustering_key_position: u32,
     /// Where a 0.1 file keeps the values of a dictionary column: (offset, length).
     pub dictionary: Option<(i64, i64)>,
     /// The form in which a blob column is read; `None` for the stored form.

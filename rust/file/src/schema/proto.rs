@@ -92,6 +92,8 @@ fn build(
             .map(|c| build(c, children, depth + 1, placed))
             .collect::<Result<Vec<_>>>()?,
         unenforced_primary_key: proto.unenforced_primary_key,
+        primary_key_position: proto.unenforced_primary_key_position,
+        clustering_key_position: proto.unenforced_clustering_key_position,
         dictionary: proto.dictionary.as_ref().map(|d| (d.offset, d.length)),
         blob_view: None,
     })
@@ -123,6 +125,8 @@ fn flatten(field: &Field, parent_id: i32, out: &mut Vec<pb::Field>) {
             .map(|(k, v)| (k.clone(), Bytes::from(v.clone())))
             .collect(),
         unenforced_primary_key: field.unenforced_primary_key,
+        unenforced_primary_key_position: field.primary_key_position,
+        unenforced_clustering_key_position: field.clustering_key_position,
     });
     for child in &field.children {
         flatten(child, field.id, out);

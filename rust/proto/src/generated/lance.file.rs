@@ -50,6 +50,10 @@ pub struct Field {
     >,
     #[prost(bool, tag = "12")]
     pub unenforced_primary_key: bool,
+    #[prost(uint32, tag = "13")]
+    pub unenforced_primary_key_position: u32,
+    #[prost(uint32, tag = "15")]
+    pub unenforced_clustering_key_position: u32,
 }
 /// Nested message and enum types in `Field`.
 pub mod field {

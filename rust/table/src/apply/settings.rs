@@ -1,6 +1,7 @@
 //! CreateIndex, UpdateConfig, ReserveFragments: changes that leave the rows as they are.
 
 use bytes::Bytes;
+use esker_file::schema::DeclaredKeys;
 use esker_proto::lance::table as pb;
 use prost::Message;
 
@@ -14,6 +15,9 @@ use crate::raw::RawMessage;
 
 /// The protobuf field number of a schema field's metadata.
 const FIELD_METADATA: u32 = 10;
+const PRIMARY_KEY: u32 = 12;
+const PRIMARY_POSITION: u32 = 13;
+const CLUSTERING_POSITION: u32 = 15;
 
 pub(super) fn create_index(base: &Manifest, new: Vec<Index>, removed: &[Index]) -> Result<Draft> {
     let ids = field_ids(base);
@@ -81,6 +85,28 @@ pub(super) fn update_config(base: &Manifest, update: &UpdateConfig) -> Result<Dr
     Ok(draft)
 }
 
+/// What the metadata of a field say of keys.
+fn declared_keys(field: &esker_proto::lance::file::Field) -> DeclaredKeys {
+    let text = |key: &str| {
+        field
+            .metadata
+            .get(key)
+            .and_then(|value| std::str::from_utf8(value).ok())
+    };
+    DeclaredKeys::of(text)
+}
+
+/// Writes it where readers look for it.
+fn set_keys(field: &mut RawMessage, declared: DeclaredKeys) {
+    for (number, value) in [
+        (PRIMARY_KEY, u32::from(declared.is_primary)),
+        (PRIMARY_POSITION, declared.primary_position),
+        (CLUSTERING_POSITION, declared.clustering_position),
+    ] {
+        field.set_optional_varint(number, Some(u64::from(value)).filter(|value| *value > 0));
+    }
+}
+
 /// Changes the metadata of one field of the schema and leaves the rest of it as it is.
 fn update_field(raw: &mut RawMessage, id: i32, change: &MapUpdate) -> Result<()> {
     let corrupt = |error: prost::DecodeError| TableError::corrupt("schema", error.to_string());
@@ -90,13 +116,24 @@ fn update_field(raw: &mut RawMessage, id: i32, change: &MapUpdate) -> Result<()>
         if decoded.id != id {
             continue;
         }
+        let before = declared_keys(&decoded);
         change.apply(&mut decoded.metadata);
+        let after = declared_keys(&decoded);
+        if before != DeclaredKeys::default() && before != after {
+            return Err(TableError::invalid(format!(
+                "column '{}': its place in a declared key is a reserved key and cannot be changed once set; write the table anew",
+                decoded.name
+            )));
+        }
         let message = esker_proto::lance::file::Field {
             metadata: decoded.metadata,
             ..Default::default()
         };
         let mut changed = RawMessage::decode(encoded).map_err(|error| error.of("schema"))?;
         set_map(&mut changed, FIELD_METADATA, &message)?;
+        if before != after {
+            set_keys(&mut changed, after);
+        }
         *encoded = Bytes::from(changed.encode());
         raw.set_all_bytes(field::SCHEMA, fields.iter().map(AsRef::as_ref));
         return Ok(());

@@ -188,8 +188,8 @@ fn key_filter(schema: &Schema, request: &MergeRequest) -> Result<Option<KeyFilte
     let ids: Option<Vec<i32>> = request.on.iter().map(field).collect();
     let ids =
         ids.ok_or_else(|| TableError::invalid(format!("expected key columns of the table, found {:?}", request.on)))?;
-    let declared = schema.fields.iter().filter(|field| field.unenforced_primary_key);
-    let is_declared = ids == declared.map(|field| field.id).collect::<Vec<_>>();
+    let declared = schema.primary_key();
+    let is_declared = ids == declared.iter().map(|field| field.id).collect::<Vec<_>>();
     let changes = request.clauses.insert || request.clauses.updates();
     let deletes = matches!(request.clauses.when_matched, WhenMatched::Delete) && !request.clauses.insert;
     Ok((changes && !deletes).then(|| KeyFilter::new(ids, is_declared)))
