@@ -112,11 +112,11 @@ def _spelled(value: Any, type_: pa.DataType) -> Any:
     if is_text(type_) and not isinstance(value, str):
         # As partition values are spelled; Python writes booleans and times otherwise.
         return value.decode() if isinstance(value, bytes) else partition_text(pa.scalar(value))
-    if isinstance(value, Integral | Decimal) and not isinstance(value, bool):
-        # pyarrow asks more digits of a decimal, and fewer of a float, than such a number needs.
-        if pa.types.is_floating(type_):
-            return float(value)
-        return Decimal(int(value)) if pa.types.is_decimal(type_) and isinstance(value, Integral) else value
+    # pyarrow asks more digits of a decimal, and fewer of a float, than a number needs.
+    if isinstance(value, Integral | Decimal) and pa.types.is_floating(type_):
+        return float(value)
+    if isinstance(value, Integral) and pa.types.is_decimal(type_):
+        return Decimal(int(value))
     if isinstance(value, str) and _is_moment(type_):
         return _with_zeros(value)
     if isinstance(value, str) and pa.types.is_integer(type_) and re.fullmatch(r"\+\d+", value, re.ASCII):
