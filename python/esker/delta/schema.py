@@ -398,6 +398,8 @@ def _type(value: Any) -> DataType:
 
 
 def _of_arrow(found: pa.DataType, name: str) -> DataType:
+    if isinstance(found, pa.BaseExtensionType):
+        return _of_arrow(found.storage_type, name)
     if pa.types.is_dictionary(found):
         return _of_arrow(found.value_type, name)
     if pa.types.is_struct(found):

@@ -5,7 +5,7 @@
 | integers | integers and whole numbers that fit |
 | `float`, `double` | numbers; integers that they hold exactly |
 | `decimal` | integers and decimals that fit without rounding, floats rounded |
-| `string`, `binary` | text, bytes, which are text in UTF-8 in a `string`. With offsets of 32 or 64 bits, as views, as dictionaries, of fixed size |
+| `string`, `binary` | text; bytes, in UTF-8 in a `string`. As views, dictionaries, of fixed size, in large arrays |
 | `date`, `timestamp_ntz` | dates and times; nanoseconds are cut off, as in deltalake |
 | `timestamp` | times with a zone, dates; a time without one could mean any moment |
 | booleans, numbers, dates, times | texts of them, as deltalake reads them; numbers are rounded as floats are |
