@@ -1,0 +1,62 @@
+"""Arguments of `DeltaTable.alter` and properties of new tables that are none, and what a protocol version brings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+import esker.delta
+from esker.delta import DeltaTable
+from esker.exceptions import InvalidArgumentError
+
+ROWS = pa.table({"i": [1, 2]})
+REFUSED: dict[str, tuple[Callable[[Any], object], type[Exception], str]] = {
+    "a text as a column": (lambda table: table.alter.add_columns("z"), TypeError, "expected a Field"),
+    "no value": (lambda table: table.alter.set_table_properties({"delta.appendOnly": None}), TypeError, "as a text"),
+    "a boolean": (lambda table: table.alter.set_table_properties({"delta.appendOnly": True}), TypeError, "as a text"),
+    "no features": (
+        lambda table: table.alter.add_feature([], allow_protocol_versions_increase=True),
+        InvalidArgumentError,
+        "No features provided",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_argument_is_refused_as_by_deltalake(tmp_path: Path, name: str) -> None:
+    act, error, words = REFUSED[name]
+    deltalake.write_deltalake(tmp_path, ROWS)
+    with pytest.raises(error, match=words):
+        act(DeltaTable(tmp_path))
+    with pytest.raises((TypeError, deltalake.exceptions.DeltaError)):
+        act(deltalake.DeltaTable(tmp_path))
+    assert DeltaTable(tmp_path).version() == 0
+
+
+def test_a_property_of_a_new_table_is_a_text(tmp_path: Path) -> None:
+    for library in (esker.delta, deltalake):
+        configuration: Any = {"delta.appendOnly": True}
+        with pytest.raises(TypeError):
+            library.write_deltalake(tmp_path, ROWS, configuration=configuration)
+        with pytest.raises(TypeError):
+            library.DeltaTable.create(tmp_path, ROWS.schema, configuration=configuration)
+
+
+@pytest.mark.parametrize("versions", [{"delta.minReaderVersion": "3"}, {"delta.minWriterVersion": "7"}], ids=str)
+def test_a_protocol_version_brings_what_readers_look_for(tmp_path: Path, versions: dict[str, str]) -> None:
+    deltalake.write_deltalake(tmp_path / "there", ROWS)
+    DeltaTable(tmp_path / "there").alter.set_table_properties(versions)
+    esker.delta.write_deltalake(tmp_path / "new", ROWS, configuration=versions)
+    for place in ("there", "new"):
+        esker.delta.write_deltalake(tmp_path / place, ROWS, mode="append")
+        theirs = deltalake.DeltaTable(tmp_path / place)
+        assert theirs.to_pyarrow_table().num_rows == 4
+        protocol = theirs.protocol()
+        assert protocol.min_writer_version == 7
+        assert sorted(protocol.writer_features or []) == ["appendOnly", "invariants"]
+        assert protocol.reader_features in (None, [])
