@@ -23,7 +23,7 @@ from ..read.sql_names import columns_in_backticks
 from ..table_properties import check_properties
 from .attempt import first_attempt
 from .incoming import incoming
-from .plan import Mode, SchemaMode, WriteRequest, check_mode
+from .plan import Mode, SchemaMode, WriteRequest, check_file_size, check_mode
 
 
 def write_deltalake(
@@ -85,6 +85,7 @@ def write_deltalake(
         `write_deltalake("s3://lake/events", table, partition_by="day", mode="append")`
     """
     check_mode(mode)
+    check_file_size(target_file_size)
     if (txn_app_id is None) != (txn_version is None):
         raise InvalidArgumentError("expected txn_app_id and txn_version together, found one of them")
     check_properties(configuration or {}, strict=True)

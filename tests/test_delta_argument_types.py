@@ -1,4 +1,4 @@
-"""Arguments of `DeltaTable.alter` and properties of new tables that are none, and what a protocol version brings."""
+"""Arguments of alterations and writes that are none, and what a version of the protocol brings."""
 
 from __future__ import annotations
 
@@ -45,6 +45,24 @@ def test_a_property_of_a_new_table_is_a_text(tmp_path: Path) -> None:
             library.write_deltalake(tmp_path, ROWS, configuration=configuration)
         with pytest.raises(TypeError):
             library.DeltaTable.create(tmp_path, ROWS.schema, configuration=configuration)
+
+
+WRITES: list[tuple[dict[str, Any], type[Exception]]] = [
+    ({"target_file_size": 0}, ValueError),
+    ({"target_file_size": -1}, ValueError),
+    ({"target_file_size": 1.5}, TypeError),
+    ({"mode": None}, TypeError),
+]
+
+
+@pytest.mark.parametrize(("given", "error"), WRITES, ids=str)
+def test_what_is_no_argument_of_a_write_is_refused(
+    tmp_path: Path, given: dict[str, Any], error: type[Exception]
+) -> None:
+    for library in (esker.delta, deltalake):
+        with pytest.raises((error, OverflowError)):
+            library.write_deltalake(tmp_path, ROWS, **given)
+    assert not DeltaTable.is_deltatable(tmp_path)
 
 
 @pytest.mark.parametrize("versions", [{"delta.minReaderVersion": "3"}, {"delta.minWriterVersion": "7"}], ids=str)
