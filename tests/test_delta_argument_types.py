@@ -78,3 +78,52 @@ def test_a_protocol_version_brings_what_readers_look_for(tmp_path: Path, version
         assert protocol.min_writer_version == 7
         assert sorted(protocol.writer_features or []) == ["appendOnly", "invariants"]
         assert protocol.reader_features in (None, [])
+
+
+NO_TRANSACTIONS: list[tuple[Any, Any, Any]] = [
+    (1, 1, None),
+    ("a", "x", None),
+    ("a", 1.5, None),
+    ("a", 2**63, None),
+    ("a", 1, "x"),
+    (b"a", 1, None),
+]
+
+
+@pytest.mark.parametrize(("app_id", "version", "updated"), NO_TRANSACTIONS)
+def test_what_is_no_transaction_does_not_get_into_a_log(
+    tmp_path: Path, app_id: Any, version: Any, updated: Any
+) -> None:
+    for library in (esker.delta, deltalake):
+        with pytest.raises((TypeError, InvalidArgumentError, OverflowError)):
+            library.Transaction(app_id, version, updated)
+    if updated is None:
+        with pytest.raises((TypeError, InvalidArgumentError)):
+            esker.delta.write_deltalake(tmp_path, ROWS, txn_app_id=app_id, txn_version=version)
+    assert not DeltaTable.is_deltatable(tmp_path)
+
+
+def test_numbers_of_transactions_are_any_integers(tmp_path: Path) -> None:
+    number: Any = pa.scalar(7).as_py()
+    for version in (number, True, 2**63 - 1):
+        given = esker.delta.CommitProperties(app_transactions=[esker.delta.Transaction("a", version)])
+        esker.delta.write_deltalake(tmp_path, ROWS, mode="append", commit_properties=given)
+        assert DeltaTable(tmp_path).transaction_version("a") == version
+        assert deltalake.DeltaTable(tmp_path).transaction_version("a") == version
+
+
+@pytest.mark.parametrize(
+    "given", [{"starting_version": 1.5}, {"ending_version": "1"}, {"starting_timestamp": 1}], ids=str
+)
+def test_what_is_no_range_of_a_feed_is_refused_at_once(tmp_path: Path, given: dict[str, Any]) -> None:
+    deltalake.write_deltalake(tmp_path, ROWS, configuration={"delta.enableChangeDataFeed": "true"})
+    for table in (DeltaTable(tmp_path), deltalake.DeltaTable(tmp_path)):
+        with pytest.raises(TypeError):
+            table.load_cdf(**given)
+
+
+def test_times_have_letters_of_any_case(tmp_path: Path) -> None:
+    deltalake.write_deltalake(tmp_path, ROWS)
+    for table in (DeltaTable(tmp_path), deltalake.DeltaTable(tmp_path)):
+        table.load_as_version("2100-01-01t00:00:00z")
+        assert table.version() == 0
