@@ -101,7 +101,13 @@ def typed_value(
     try:
         given = pa.scalar(_spelled(value, type_))
         return _fitted(given, type_, in_partition, zone)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError, ValueError) as error:
+    except (
+        pa.ArrowInvalid,
+        pa.ArrowNotImplementedError,
+        pa.ArrowTypeError,
+        OverflowError,
+        UnicodeDecodeError,
+    ) as error:
         raise InvalidArgumentError(
             f"expected a value of type {type_} for column {name!r}, found {value!r}", column=name
         ) from error
