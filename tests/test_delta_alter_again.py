@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +104,34 @@ def test_json_that_is_no_schema_is_a_value_error(text: str) -> None:
             library.Schema.from_json(text)
     with pytest.raises(InvalidArgumentError, match="expected a struct"):
         Schema.from_json("[]")
+
+
+MADE: list[tuple[str, Callable[[Any, Any], object]]] = [
+    ("a type that is none", lambda library, types: library.Field("a", None)),
+    ("an Arrow type", lambda library, types: library.Field("a", pa.int64())),
+    ("an element that is none", lambda library, types: types.ArrayType(1)),
+    ("a name that is none", lambda library, types: types.PrimitiveType(None)),
+    ("a field without a name", lambda library, types: library.Field(1, "long")),
+    ("fields that are none", lambda library, types: types.StructType(None)),
+    ("columns that are none", lambda library, types: library.Schema(1)),
+    ("columns that are names", lambda library, types: library.Schema(["a"])),
+    ("another kind in Arrow", lambda library, types: types.ArrayType.from_arrow(pa.int64())),
+    ("another kind", lambda library, types: types.MapType.from_json('"long"')),
+    ("no type in JSON", lambda library, types: types.ArrayType.from_json("{}")),
+    ("a list in JSON", lambda library, types: types.ArrayType.from_json("[]")),
+    ("nothing in JSON", lambda library, types: types.ArrayType.from_json("null")),
+    ("no fields in JSON", lambda library, types: types.StructType.from_json('{"type":"struct"}')),
+    ("an unknown type", lambda library, types: types.PrimitiveType.from_json('"int"')),
+    ("an unknown kind", lambda library, types: types.StructType.from_json('{"type":"set"}')),
+]
+
+
+@pytest.mark.parametrize(("name", "make"), MADE, ids=[name for name, _ in MADE])
+def test_what_is_no_schema_is_refused_by_deltalakes_errors(name: str, make: Callable[[Any, Any], object]) -> None:
+    raised = []
+    for library, types in LIBRARIES:
+        with pytest.raises((TypeError, ValueError)) as caught:
+            make(library, types)
+        raised.append(caught.value)
+    ours, theirs = raised
+    assert isinstance(ours, TypeError if isinstance(theirs, TypeError) else ValueError), name

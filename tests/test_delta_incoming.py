@@ -181,6 +181,10 @@ TAKEN: list[tuple[str, pa.Array, list[Any]]] = [
     ("string", pa.array(["a", None], pa.large_string()), ["a", None]),
     ("string", pa.array(["a", None], pa.string_view()), ["a", None]),
     ("string", pa.array(["a", None, "a"]).dictionary_encode(), ["a", None, "a"]),
+    ("string", pa.array(["é".encode(), None]), ["é", None]),
+    ("string", pa.array([b"ab", None], pa.binary(2)), ["ab", None]),
+    ("string", pa.array([b"ab", None], pa.binary_view()), ["ab", None]),
+    ("string", pa.array([b"ab", None, b"ab"], pa.large_binary()).dictionary_encode(), ["ab", None, "ab"]),
     (
         "string",
         pa.DictionaryArray.from_arrays(pa.array([0, None, 0]), pa.array(["v"], pa.string_view())),
@@ -232,6 +236,7 @@ REFUSED: list[tuple[str, pa.Array, str]] = [
     ("boolean", pa.array([1]), "only true and false"),
     ("string", pa.array([1]), "only text becomes text"),
     ("string", pa.array([1]).dictionary_encode(), "only text becomes text"),
+    ("string", pa.array([b"ab", b"\xff"]), "non UTF-8 data"),
     ("timestamp", pa.array([dt.datetime(2024, 1, 1)]), "without a zone.*assume_timezone"),
     ("timestamp", pa.array([1]), "only times"),
     ("date", pa.array([19000]), "only times"),

@@ -171,6 +171,24 @@ def test_an_update_finds_fields_by_their_names(tmp_path: Path) -> None:
         assert table.to_pyarrow_table()["v"].to_pylist() == [expected]
 
 
+def test_what_a_source_raises_keeps_its_cause(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"id": [1]})
+        try:
+            raise KeyError("why")
+        except KeyError as error:
+            raise RuntimeError("what") from error
+
+    source = pa.RecordBatchReader.from_batches(pa.schema([("id", pa.int64())]), rows())
+    merger = DeltaTable(tmp_path / "t").merge
+    with pytest.raises(RuntimeError, match="what") as caught:
+        merger(source, "t.id = s.id", source_alias="s", target_alias="t").when_matched_update_all().execute()
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert DeltaTable(tmp_path / "t").version() == 0
+
+
 @pytest.mark.parametrize("raised", [KeyboardInterrupt, ZeroDivisionError, SystemExit])
 def test_what_a_source_raises_is_what_the_caller_sees(tmp_path: Path, raised: type[BaseException]) -> None:
     def batches() -> Iterator[pa.RecordBatch]:

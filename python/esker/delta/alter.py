@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..exceptions import InvalidArgumentError, NotFoundError, UnsupportedError
+from ..exceptions import InvalidArgumentError, InvalidTypeError, NotFoundError, UnsupportedError
 from .definition.constraints import CONSTRAINT, GENERATION, INVARIANTS, Constraints
 from .definition.protocol import WRITER_FEATURES, protocol_with
 from .definition.schema_merge import SchemaMerge
@@ -63,8 +63,12 @@ class TableAlterer:
         Raises:
             InvalidArgumentError: A column of that name and of another type is there or given twice, or the new one may
                 not be null.
+            InvalidTypeError: What is given is no `Field`.
         """
         new = [fields] if isinstance(fields, Field) else list(fields)
+        for field in new:
+            if not isinstance(field, Field):
+                raise InvalidTypeError(f"expected a Field, or a list of them, found {field!r}")
         state = self._state()
         there = {field.name.lower(): field for field in state.schema.fields}
         if len({field.name.lower() for field in new}) < len(new):
@@ -232,11 +236,15 @@ class TableAlterer:
 
         Raises:
             InvalidArgumentError: A name that starts with `delta.` and is none of the protocol's; a value that is none.
+            InvalidTypeError: A value that is no text.
             UnsupportedError: A feature that this release does not write, or a mode of column mapping that a table
                 cannot go to.
         """
         state = self._state()
         check_properties(properties, strict=raise_if_not_exists)
+        for key, value in properties.items():
+            if value is None:
+                raise InvalidTypeError(f"expected {key} as a text, found None")
         if any(key.startswith(CONSTRAINT) for key in properties):
             raise InvalidArgumentError(
                 "expected properties, found a constraint; use add_constraint, which looks at the rows"
@@ -309,10 +317,12 @@ class TableAlterer:
 
         Raises:
             UnsupportedError: A feature that this release does not write.
-            InvalidArgumentError: The versions would have to go up.
+            InvalidArgumentError: The versions would have to go up, or there is no feature in the list.
         """
         given = [feature] if isinstance(feature, str | TableFeatures) else feature
         names = {found.protocol_name if isinstance(found, TableFeatures) else found for found in given}
+        if not names:
+            raise InvalidArgumentError("expected a feature, found none (No features provided)")
         unknown = sorted(names - WRITER_FEATURES)
         if unknown:
             raise UnsupportedError(f"expected features that this release writes, found {', '.join(unknown)}")

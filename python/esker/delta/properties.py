@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from ..exceptions import InvalidArgumentError, UnsupportedError
+from ..exceptions import InvalidArgumentError, InvalidTypeError, UnsupportedError
 
 Compression = Literal["UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW"]
 _GENERATED = ("timestamp", "operation", "engineInfo", "txnId", "inCommitTimestamp")
@@ -28,6 +29,10 @@ class Transaction:
         version: Its own number of the commit.
         last_updated: Milliseconds since the epoch.
 
+    Raises:
+        InvalidTypeError: The application is no text, or a number is none.
+        InvalidArgumentError: A number is none of 64 bits.
+
     Example:
         >>> from esker.delta import Transaction
         >>> Transaction("nightly", 12).version
@@ -37,6 +42,24 @@ class Transaction:
     app_id: str
     version: int
     last_updated: int | None = None
+
+    def __post_init__(self) -> None:
+        # What is something else in the log makes the table one that nobody opens.
+        if not isinstance(self.app_id, str):
+            raise InvalidTypeError(f"expected app_id as a text, found {self.app_id!r}")
+        object.__setattr__(self, "version", _whole("version", self.version))
+        if self.last_updated is not None:
+            object.__setattr__(self, "last_updated", _whole("last_updated", self.last_updated))
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        found = operator.index(value)
+    except TypeError:
+        raise InvalidTypeError(f"expected {name} as an integer, found {value!r}") from None
+    if not -(2**63) <= found < 2**63:
+        raise InvalidArgumentError(f"expected {name} as an integer of 64 bits, found {found}")
+    return found
 
 
 @dataclass

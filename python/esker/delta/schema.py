@@ -6,14 +6,14 @@ Spec: "Schema Serialization Format".
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias, cast
 
 import pyarrow as pa
 
 from ..arrow.nested import is_list_like
-from ..exceptions import InvalidArgumentError, UnsupportedError
+from ..exceptions import InvalidArgumentError, InvalidTypeError, UnsupportedError
 
 _PRIMITIVES: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -58,16 +58,20 @@ class _Type:
         """A type out of what `to_json` gives.
 
         Raises:
-            InvalidArgumentError: It is a type of another kind.
+            InvalidArgumentError: It is no type.
+            InvalidTypeError: It is a type of another kind.
         """
-        return cls._checked(_type(json.loads(type_json)))
+        try:
+            return cls._checked(_type(json.loads(type_json)))
+        except (KeyError, AttributeError, UnsupportedError) as error:
+            raise InvalidArgumentError(f"expected a type of the Delta protocol, found {type_json}") from error
 
     @classmethod
     def from_arrow(cls, data_type: Any) -> Self:
         """The type that an Arrow type is written as.
 
         Raises:
-            InvalidArgumentError: It is a type of another kind.
+            InvalidTypeError: It is a type of another kind.
             UnsupportedError: The protocol has no such type.
         """
         return cls._checked(_of_arrow(_arrow_type(data_type), "type"))
@@ -75,7 +79,7 @@ class _Type:
     @classmethod
     def _checked(cls, found: DataType) -> Self:
         if not isinstance(found, cls):
-            raise InvalidArgumentError(f"expected {cls.__name__}, found {found!r}")
+            raise InvalidTypeError(f"expected {cls.__name__}, found {found!r}")
         return found
 
 
@@ -92,6 +96,8 @@ class PrimitiveType(_Type):
     type: str
 
     def __post_init__(self) -> None:
+        if not isinstance(self.type, str):
+            raise InvalidTypeError(f"expected the name of a type, found {self.type!r}")
         if self.type.startswith("decimal("):
             object.__setattr__(self, "type", self.type.replace(" ", ""))
         try:
@@ -215,6 +221,9 @@ class StructType(_Type):
     fields: list[Field]
     type: str = field(default="struct", init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fields", _given_fields(self.fields))
+
     def to_arrow(self) -> pa.DataType:
         """The type in Arrow."""
         return pa.struct([inner.to_arrow() for inner in self.fields])
@@ -251,6 +260,8 @@ class Field:
         nullable: bool = True,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
+        if not isinstance(name, str):
+            raise InvalidTypeError(f"expected the name of a field, found {name!r}")
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "type", _given(type))
         object.__setattr__(self, "nullable", nullable)
@@ -303,6 +314,9 @@ class Schema:
 
     fields: list[Field]
     type: str = field(default="struct", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fields", _given_fields(self.fields))
 
     @property
     def invariants(self) -> list[tuple[str, str]]:
@@ -360,7 +374,15 @@ class Schema:
 def _given(kind: DataType | str) -> DataType:
     if isinstance(kind, str):
         return VariantType() if kind == "variant" else PrimitiveType(kind)
+    if not isinstance(kind, _Type):
+        raise InvalidArgumentError(f"expected a type of the Delta protocol, found {kind!r} (Invalid data type)")
     return kind
+
+
+def _given_fields(fields: Any) -> list[Field]:
+    if not isinstance(fields, Sequence) or not all(isinstance(found, Field) for found in fields):
+        raise InvalidTypeError(f"expected a list of fields, found {fields!r}")
+    return list(fields)
 
 
 def _arrow_field(found: Any) -> pa.Field:
@@ -387,6 +409,8 @@ def _type(value: Any) -> DataType:
             raise UnsupportedError(
                 f"expected a column with a type of the Delta protocol, found {value!r}; upgrade esker to read it"
             ) from None
+    if not isinstance(value, dict):
+        raise InvalidArgumentError(f"expected a type of the Delta protocol, found {value!r} (Invalid data type)")
     kind = value["type"]
     if kind == "struct":
         return StructType([_field(inner) for inner in value["fields"]])
@@ -398,6 +422,8 @@ def _type(value: Any) -> DataType:
 
 
 def _of_arrow(found: pa.DataType, name: str) -> DataType:
+    if isinstance(found, pa.BaseExtensionType):
+        return _of_arrow(found.storage_type, name)
     if pa.types.is_dictionary(found):
         return _of_arrow(found.value_type, name)
     if pa.types.is_struct(found):

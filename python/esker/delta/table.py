@@ -34,9 +34,9 @@ from .raw_table import DEFAULT_BUFFER, DeltaTableConfig, PeerAttributes
 from .read import versions
 from .read.add_actions import add_actions
 from .read.change_feed import ChangeFeed
+from .read.chosen_columns import ChosenColumns
 from .read.feed_range import FeedRange
 from .read.file_errors import file_errors
-from .read.file_reader import check_read
 from .read.filesystem import FileLocator
 from .read.filters import BoundFilter, FilterType, bind
 from .read.scan import TableScan
@@ -449,13 +449,13 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
 
         Args:
             partitions: Deprecated; use `filters`.
-            columns: Their names; all if not given.
+            columns: Their names; all if not given. `s.x` is the field `x` of a struct `s`, as a column `x`.
             filesystem: As in `to_pyarrow_dataset`.
             filters: SQL, tuples or a pyarrow expression; files that cannot hold such rows are not opened, and of the
                 others only row groups that may are read.
         """
         where = self._bind(one_filter("partitions", partitions, filters))
-        self._check_columns(columns)
+        chosen = ChosenColumns.of(columns, self._snapshot)
         selection = self._snapshot.select(self._store, where.predicates if where else None)
         scan = TableScan(self._store, self._snapshot, self._files(filesystem), selection)
         data_files = scan.table_files()
@@ -463,10 +463,9 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
             expression = where.expression if where is not None else None
             with file_errors(self.version()):
                 dataset = scan.dataset(data_files, is_filtered=where is not None)
-                return scan.conformed(dataset.to_table(columns=columns, filter=expression))
-        names = scan.schema.names if columns is None else columns
-        schema = pa.schema([scan.schema.field(name) for name in names])
-        return pa.Table.from_batches(scan.batches(columns, where), schema)
+                return chosen.pick(scan.conformed(dataset.to_table(columns=chosen.read, filter=expression)))
+        read = pa.schema([scan.schema.field(name) for name in chosen.read])
+        return chosen.pick(pa.Table.from_batches(scan.batches(chosen.read, where), read))
 
     def to_pandas(
         self,
@@ -487,13 +486,11 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
             columns: Their names; all if not given.
             predicate: SQL, tuples or a pyarrow expression.
         """
-        self._check_columns(columns)
+        chosen = ChosenColumns.of(columns, self._snapshot)
         where = self._bind(predicate)
         selection = self._snapshot.select(self._store, where.predicates if where else None)
         scan = TableScan(self._store, self._snapshot, self._files(), selection)
-        names = scan.schema.names if columns is None else columns
-        schema = pa.schema([scan.schema.field(name) for name in names])
-        return pa.RecordBatchReader.from_batches(schema, scan.batches(columns, where))
+        return pa.RecordBatchReader.from_batches(chosen.schema, map(chosen.pick, scan.batches(chosen.read, where)))
 
     def load_cdf(
         self,
@@ -530,9 +527,9 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
         start, end = given.versions(times, self.version(), zone) or (0, -1)
         feed = ChangeFeed(self._store, self._snapshot, TableScan(self._store, self._snapshot, self._files()), times)
         where = bind(predicate, feed.schema, session_timezone=self._session_timezone)
-        names = feed.schema.names if columns is None else columns
-        schema = pa.schema([feed.schema.field(name) for name in names])
-        return pa.RecordBatchReader.from_batches(schema, feed.batches(start, end, columns, where))
+        chosen = ChosenColumns(columns, feed.schema)
+        batches = feed.batches(start, end, chosen.read, where)
+        return pa.RecordBatchReader.from_batches(chosen.schema, map(chosen.pick, batches))
 
     def __arrow_c_schema__(self) -> object:
         return self._scan().schema.__arrow_c_schema__()
@@ -570,16 +567,6 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
         selection = self._snapshot.select(self._store, where.predicates if where else None)
         kept = in_partitions(self._snapshot, selection, where)
         return TableScan(self._store, self._snapshot, self._files(filesystem), selection, kept)
-
-    def _check_columns(self, columns: list[str] | None) -> None:
-        names = TableScan.schema_of(self._snapshot).names
-        for name in columns or []:
-            if name not in names:
-                raise InvalidArgumentError(
-                    f"expected some of the columns {', '.join(names)}, found {name!r}", column=name
-                )
-        annotated = pa.schema(self._snapshot)
-        check_read(annotated.field(name) for name in (names if columns is None else columns))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, DeltaTable):

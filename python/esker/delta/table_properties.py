@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..exceptions import InvalidArgumentError, UnsupportedError
+from ..exceptions import InvalidArgumentError, InvalidTypeError, UnsupportedError
 from .definition.constraints import CONSTRAINT
 from .definition.durations import milliseconds
 
@@ -118,6 +118,7 @@ def check_properties(properties: Mapping[str, Any], *, strict: bool) -> None:
 
     Raises:
         InvalidArgumentError: It names the property, and what its value may be.
+        InvalidTypeError: A value is no text.
 
     Example:
         >>> from esker.delta.table_properties import check_properties
@@ -127,7 +128,7 @@ def check_properties(properties: Mapping[str, Any], *, strict: bool) -> None:
         if value is None:
             continue
         if not isinstance(value, str):
-            raise InvalidArgumentError(f"expected {key} as a text, found {value!r}")
+            raise InvalidTypeError(f"expected {key} as a text, found {value!r}")
         if key in _KNOWN:
             wanted, fits = _KNOWN[key]
             if not fits(value):

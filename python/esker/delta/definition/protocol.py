@@ -324,7 +324,8 @@ def protocol_with(
     old = dict(protocol or {"minReaderVersion": 1, "minWriterVersion": 1})
     reader = max(reader, old["minReaderVersion"])
     writer = max(writer, old["minWriterVersion"])
-    named = writer >= 7 or any(feature not in LEGACY_WRITERS for feature in needed)
+    # Readers of version 3 look for names of features, which only writers of version 7 have.
+    named = writer >= 7 or reader >= 3 or any(feature not in LEGACY_WRITERS for feature in needed)
     if not named:
         writer = max([writer, *(LEGACY_WRITERS[feature] for feature in needed)])
         reader = max(reader, 2 if "columnMapping" in needed else 1)

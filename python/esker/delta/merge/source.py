@@ -88,10 +88,11 @@ class KeptSource:
         try:
             self._kept = MergeSource(rebased(made), memory_limit=memory_limit, disk=disk)
         except EskerError:
-            if failed:
-                # What the caller's rows raised, Ctrl-C among it, rather than what became of it on its way.
-                raise failed[0] from None
-            raise
+            if not failed:
+                raise
+        if failed:
+            # What the caller's rows raised, Ctrl-C among it, with its own cause, not what became of it on its way.
+            raise failed[0]
         self.disk = disk
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from ...exceptions import InvalidArgumentError
+from ...exceptions import InvalidArgumentError, InvalidTypeError
 from ..log.entries import commit_path
 from .versions import as_milliseconds
 
@@ -21,6 +21,9 @@ class FeedRange:
         ending_timestamp: None behind the last that was made at that time or before.
         allow_out_of_range: Whether versions that are no range are an empty one.
 
+    Raises:
+        InvalidTypeError: A version is no integer, or a time none.
+
     Example:
         >>> from esker.delta.read.feed_range import FeedRange
         >>> FeedRange(1, None).versions({}, 4)
@@ -34,6 +37,14 @@ class FeedRange:
     starting_timestamp: str | datetime | None = None
     ending_timestamp: str | datetime | None = None
     allow_out_of_range: bool = False
+
+    def __post_init__(self) -> None:
+        for version in (self.starting_version, self.ending_version):
+            if version is not None and not hasattr(version, "__index__"):
+                raise InvalidTypeError(f"expected a version as an integer, found {version!r}")
+        for moment in (self.starting_timestamp, self.ending_timestamp):
+            if moment is not None and not isinstance(moment, str | datetime):
+                raise InvalidTypeError(f"expected a time as a text or a datetime, found {moment!r}")
 
     def versions(
         self, times: dict[int, int], newest: int, session_timezone: str | None = None

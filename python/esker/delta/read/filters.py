@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import pyarrow as pa
@@ -12,9 +13,9 @@ import pyarrow.compute as pc
 from ..._native.expr import Expression, Predicate
 from ...arrow.predicate import portable_predicate
 from ...exceptions import InvalidArgumentError, UnsupportedError
-from ..definition.partition_text import partition_text
+from .filter_values import OPERATORS, compared, is_text, typed_value
 from .implied_terms import Term, all_of, terms_of
-from .session_zone import clock_in_zone, in_zone, instant, leaps_in_zone
+from .session_zone import clock_in_zone, in_zone, leaps_in_zone
 from .sql_names import columns_in_backticks, in_own_words
 
 FilterLiteralType: TypeAlias = tuple[str, str, Any]
@@ -25,16 +26,6 @@ if TYPE_CHECKING:
     RowFilter: TypeAlias = str | FilterType | pc.Expression
 else:
     RowFilter = Any
-
-_COMPARISONS = {
-    "=": lambda column, value: column == value,
-    "==": lambda column, value: column == value,
-    "!=": lambda column, value: column != value,
-    "<": lambda column, value: column < value,
-    "<=": lambda column, value: column <= value,
-    ">": lambda column, value: column > value,
-    ">=": lambda column, value: column >= value,
-}
 
 
 @dataclass(frozen=True)
@@ -121,22 +112,24 @@ def bind(
         if isinstance(filters, pc.Expression)
         else tuples_to_expression(filters, schema, partition_by=partition_by, session_timezone=session_timezone)
     )
-    terms = [] if isinstance(filters, pc.Expression) else _terms_of(filters, schema, session_timezone)
+    is_given = isinstance(filters, pc.Expression)
+    terms = [] if is_given else _terms_of(filters, schema, partition_by, session_timezone)
+    named = None if is_given else _columns_of(filters)
     try:
         predicate = portable_predicate(expression, schema)
     except (UnsupportedError, InvalidArgumentError):
         if not _takes(schema, expression):
             raise
         # Rows are filtered by it, but no file can be skipped.
-        return BoundFilter(expression=expression, terms=terms, keeps_nan=_reads_floats(schema, expression))
-    if isinstance(filters, pc.Expression):
+        return BoundFilter([], named, expression=expression, terms=terms, keeps_nan=_reads_floats(schema, expression))
+    if is_given:
         terms = terms_of(predicate)
     # With a literal NaN pyarrow skips row groups, by bounds, that hold matching rows. A false positive costs time only.
     names_nan = _may_name_nan(expression) and _reads_floats(schema, expression)
     keeps_nan = names_nan or bool(predicate.keeps_nan)
     # The simplified predicate may read fewer columns than the expression, by which rows are filtered.
     read = pa.schema([schema.field(name) for name in predicate.columns])
-    columns = predicate.columns if _takes(read, expression) else None
+    columns = predicate.columns if _takes(read, expression) else named
     return BoundFilter([predicate], columns, expression=expression, terms=terms, keeps_nan=keeps_nan)
 
 
@@ -169,18 +162,23 @@ def _holds_floats(type_: pa.DataType) -> bool:
     return bool(pa.types.is_floating(type_)) or any(_holds_floats(found) for found in inner)
 
 
-def _terms_of(filters: FilterType, schema: pa.Schema, zone: str | None) -> list[Term]:
-    """The terms that tuples imply, all of which must hold."""
+def _columns_of(filters: FilterType) -> list[str]:
+    literals = chain.from_iterable([part] if isinstance(part, tuple) else part for part in filters)
+    return list(dict.fromkeys(name for name, _, _ in literals))
+
+
+def _terms_of(filters: FilterType, schema: pa.Schema, partition_by: Collection[str], zone: str | None) -> list[Term]:
+    """The terms over columns of files that tuples imply, all of which must hold."""
     terms = []
     for part in filters:
         if not isinstance(part, tuple):
             return []
         name, operator, value = part
         kind = schema.field(name).type
-        if operator in ("=", "==", "<", "<=", ">", ">="):
-            found = _value(value, kind, name, False, zone)
-            # An empty text may be null.
-            terms += [] if found is None else [Term(name, operator, (pa.scalar(found, kind),))]
+        if name not in partition_by and operator in ("=", "==", "<", "<=", ">", ">="):
+            found = typed_value(value, kind, name, in_partition=False, may_be_empty=False, zone=zone)
+            # An empty text may be null, and what the column's type does not have is compared in another one.
+            terms += [] if found is None or found.type != kind else [Term(name, operator, (found,))]
     return terms
 
 
@@ -231,54 +229,36 @@ def _term(
             f"expected one of the columns {', '.join(schema.names)}, found {name!r}", column=name
         )
     column, type_ = pc.field(name), schema.field(name).type
-    may_be_empty = _is_text(type_) and name not in partition_by
     operator = operator.lower()
+    in_partition = name in partition_by
+
+    def typed(value: Any) -> pa.Scalar | None:
+        may_be_empty = is_text(type_) and not in_partition
+        return typed_value(value, type_, name, in_partition=in_partition, may_be_empty=may_be_empty, zone=zone)
+
     if operator in ("in", "not in"):
         if isinstance(value, str) or not hasattr(value, "__iter__"):
             raise InvalidArgumentError(f"expected a list of values after {operator!r}, found {value!r}")
-        values = [_value(item, type_, name, may_be_empty, zone) for item in value]
-        present = [item for item in values if item is not None]
-        found = column.isin(pa.array(present, type_))
-        if pa.types.is_floating(type_) and 0.0 in present:
-            # pyarrow rules out row groups of zeros for a list, as if the zero in it had to have the same sign.
-            found |= column == pa.scalar(0.0, type_)
-        if operator == "not in":
-            return ~found & column.is_valid()
-        return found | column.is_null() if len(present) < len(values) else found
-    if operator not in _COMPARISONS:
-        raise InvalidArgumentError(f"expected one of {', '.join(_COMPARISONS)}, in, not in, found {operator!r}")
-    typed = _value(value, type_, name, may_be_empty, zone)
-    if typed is None:
-        # As deltalake has it: null, and the empty text of a partition, mean null, and can only be equal or not.
-        if operator in ("=", "=="):
-            return column.is_null()
-        if operator == "!=":
-            return ~column.is_null()
-        raise InvalidArgumentError(f"expected a value to compare column {name!r} with, found null", column=name)
-    return _COMPARISONS[operator](column, pa.scalar(typed, type_))
+        return _among(column, operator, [typed(item) for item in value], type_)
+    if operator not in OPERATORS:
+        raise InvalidArgumentError(f"expected one of {', '.join(OPERATORS)}, in, not in, found {operator!r}")
+    found = typed(value)
+    if found is not None:
+        return compared(column, operator, found, in_partition=in_partition)
+    # As deltalake has it: null, and the empty text of a partition, are null, which is equal or not, never less or more.
+    if operator in ("=", "=="):
+        return column.is_null()
+    return ~column.is_null() if operator == "!=" else column.is_null() & column.is_valid()
 
 
-def _is_text(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
-
-
-def _value(value: Any, type_: pa.DataType, name: str, may_be_empty: bool, zone: str | None) -> Any:
-    if value is None or (isinstance(value, str) and not value and not may_be_empty):
-        return None
-    if isinstance(value, dict | list | tuple | set):
-        raise InvalidArgumentError(
-            f"expected one value of type {type_} for column {name!r}, found {value!r} (Could not encode partition "
-            f"value for type: {value!r})",
-            column=name,
-        )
-    if pa.types.is_string(type_) and not isinstance(value, str):
-        # As partition values are spelled; Python writes booleans and times otherwise.
-        value = partition_text(pa.scalar(value))
-    try:
-        if pa.types.is_timestamp(type_) and type_.tz is not None:
-            return instant(pa.scalar(value), type_, zone).as_py()
-        return pa.scalar(value).cast(type_).as_py()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError) as error:
-        raise InvalidArgumentError(
-            f"expected a value of type {type_} for column {name!r}, found {value!r}", column=name
-        ) from error
+def _among(column: pc.Expression, operator: str, values: list[pa.Scalar | None], type_: pa.DataType) -> pc.Expression:
+    """Whether a column's value is among some, or is not; what its type does not have is among none."""
+    fits = pa.types.is_floating(type_)
+    present = [item.as_py() for item in values if item is not None and (fits or item.type == type_)]
+    found = column.isin(pa.array(present, type_))
+    if pa.types.is_floating(type_) and 0.0 in present:
+        # pyarrow rules out row groups of zeros for a list, as if the zero in it had to have the same sign.
+        found |= column == pa.scalar(0.0, type_)
+    if operator == "not in":
+        return ~found & column.is_valid()
+    return found | column.is_null() if any(item is None for item in values) else found

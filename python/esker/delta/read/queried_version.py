@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from ...exceptions import EskerError
+from ..write.conformed_values import fitted
 
 if TYPE_CHECKING:
     from ..table import DeltaTable
@@ -62,11 +63,16 @@ class QueriedVersion(ds.Dataset):  # type: ignore[misc]
         except EskerError as error:
             self._failures.append(error)
             raise
-        return ds.Scanner.from_batches(self._batches(rows), schema=rows.schema)
+        schema = pa.schema([self.schema.field(name) for name in rows.schema.names])
+        return ds.Scanner.from_batches(self._batches(rows, schema), schema=schema)
 
-    def _batches(self, rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    def _batches(self, rows: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The rows, those of extension types as what these are stored as, which is what DuckDB knows."""
+        kinds = list(zip(schema.types, schema.names, strict=True))
         try:
-            yield from rows
+            for batch in rows:
+                columns = [fitted(found, *kind) for found, kind in zip(batch.columns, kinds, strict=True)]
+                yield pa.RecordBatch.from_arrays(columns, schema=schema) if columns else batch
         except EskerError as error:
             self._failures.append(error)
             raise

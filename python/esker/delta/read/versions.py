@@ -44,7 +44,7 @@ def as_milliseconds(moment: str | datetime, session_timezone: str | None = None)
     """
     if isinstance(moment, str):
         try:
-            moment = datetime.fromisoformat(moment)
+            moment = datetime.fromisoformat(moment.upper())
         except ValueError as error:
             raise InvalidArgumentError(
                 f"Failed to parse datetime string: expected ISO 8601, found {moment!r}"

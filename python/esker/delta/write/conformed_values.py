@@ -5,7 +5,7 @@
 | integers | integers and whole numbers that fit |
 | `float`, `double` | numbers; integers that they hold exactly |
 | `decimal` | integers and decimals that fit without rounding, floats rounded |
-| `string`, `binary` | text; bytes, text. With offsets of 32 or 64 bits, as views, as dictionaries, of fixed size |
+| `string`, `binary` | text; bytes, in UTF-8 in a `string`. As views, dictionaries, of fixed size, in large arrays |
 | `date`, `timestamp_ntz` | dates and times; nanoseconds are cut off, as in deltalake |
 | `timestamp` | times with a zone, dates; a time without one could mean any moment |
 | booleans, numbers, dates, times | texts of them, as deltalake reads them; numbers are rounded as floats are |
@@ -120,6 +120,8 @@ def _without_keys(values: pa.Array, keys: pa.Array) -> pa.Array:
 
 def _plain(values: pa.Array, kind: pa.DataType) -> pa.Array:
     types, found = pa.types, values.type
+    if types.is_string(kind) and _is_bytes(found):
+        return _decoded(values)
     if types.is_string(kind) and not is_text(found):
         raise pa.ArrowInvalid("only text becomes text")
     if is_text(found) and not (types.is_string(kind) or types.is_binary(kind)):
@@ -159,6 +161,14 @@ def _plain(values: pa.Array, kind: pa.DataType) -> pa.Array:
         if pc.any(lost).as_py():
             raise pa.ArrowInvalid(f"a number beyond the end of {kind}")
     return made
+
+
+def _decoded(values: pa.Array) -> pa.Array:
+    """Bytes as the texts in UTF-8 that they are."""
+    try:
+        return values.cast(pa.binary()).cast(pa.string())
+    except pa.ArrowInvalid as error:
+        raise pa.ArrowInvalid("Encountered non UTF-8 data: bytes become text only in UTF-8") from error
 
 
 def _parsed(values: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from ...exceptions import InvalidArgumentError
+from ...exceptions import InvalidArgumentError, InvalidTypeError
 from ...store.pickling import pickled_options
 from ..definition.constraints import Constraints
 from ..definition.protocol import check_defaults, check_has_fields
@@ -31,8 +31,22 @@ MODES = {"error": "ErrorIfExists", "append": "Append", "overwrite": "Overwrite",
 
 def check_mode(mode: str) -> None:
     """Raises for a mode that no write has."""
+    if not isinstance(mode, str):
+        raise InvalidTypeError(f"expected mode as a text, found {mode!r}")
     if mode not in MODES:
         raise InvalidArgumentError(f"expected mode as one of {', '.join(MODES)}, found {mode!r}")
+
+
+def check_file_size(size: int | None) -> None:
+    """Raises for a `target_file_size` that no file has, in bytes; None is one."""
+    if size is None:
+        return
+    if isinstance(size, bool) or not isinstance(size, int):
+        raise InvalidTypeError(f"expected target_file_size as a number of bytes, found {size!r}")
+    if size < 1:
+        raise InvalidArgumentError(
+            f"expected target_file_size from 1 on, found {size} (target_file_size must be greater than 0)"
+        )
 
 
 @dataclass(frozen=True)

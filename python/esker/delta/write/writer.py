@@ -18,12 +18,12 @@ from ...exceptions import AlreadyExistsError, InvalidArgumentError
 from ...progress import Progress, as_progress
 from ..log.commit import CommitRequest, DeltaCommit, LogEntry
 from ..log.target import OpenTable, WriteTarget
-from ..properties import CommitProperties, PostCommitHookProperties, WriterProperties
+from ..properties import CommitProperties, PostCommitHookProperties, Transaction, WriterProperties
 from ..read.sql_names import columns_in_backticks
 from ..table_properties import check_properties
 from .attempt import first_attempt
 from .incoming import incoming
-from .plan import Mode, SchemaMode, WriteRequest, check_mode
+from .plan import Mode, SchemaMode, WriteRequest, check_file_size, check_mode
 
 
 def write_deltalake(
@@ -85,10 +85,14 @@ def write_deltalake(
         `write_deltalake("s3://lake/events", table, partition_by="day", mode="append")`
     """
     check_mode(mode)
+    check_file_size(target_file_size)
     if (txn_app_id is None) != (txn_version is None):
         raise InvalidArgumentError("expected txn_app_id and txn_version together, found one of them")
     check_properties(configuration or {}, strict=True)
-    application = (txn_app_id, txn_version) if txn_app_id is not None and txn_version is not None else None
+    application = None
+    if txn_app_id is not None and txn_version is not None:
+        given = Transaction(txn_app_id, txn_version)
+        application = (given.app_id, given.version)
     if table_or_uri == "memory://":
         raise InvalidArgumentError(
             "expected memory://NAME, found memory://, which draws a name each time: nobody would find the rows again; "

@@ -1,0 +1,129 @@
+"""Arguments of alterations and writes that are none, and what a version of the protocol brings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+import esker.delta
+from esker.delta import DeltaTable
+from esker.exceptions import InvalidArgumentError
+
+ROWS = pa.table({"i": [1, 2]})
+REFUSED: dict[str, tuple[Callable[[Any], object], type[Exception], str]] = {
+    "a text as a column": (lambda table: table.alter.add_columns("z"), TypeError, "expected a Field"),
+    "no value": (lambda table: table.alter.set_table_properties({"delta.appendOnly": None}), TypeError, "as a text"),
+    "a boolean": (lambda table: table.alter.set_table_properties({"delta.appendOnly": True}), TypeError, "as a text"),
+    "no features": (
+        lambda table: table.alter.add_feature([], allow_protocol_versions_increase=True),
+        InvalidArgumentError,
+        "No features provided",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_argument_is_refused_as_by_deltalake(tmp_path: Path, name: str) -> None:
+    act, error, words = REFUSED[name]
+    deltalake.write_deltalake(tmp_path, ROWS)
+    with pytest.raises(error, match=words):
+        act(DeltaTable(tmp_path))
+    with pytest.raises((TypeError, deltalake.exceptions.DeltaError)):
+        act(deltalake.DeltaTable(tmp_path))
+    assert DeltaTable(tmp_path).version() == 0
+
+
+def test_a_property_of_a_new_table_is_a_text(tmp_path: Path) -> None:
+    for library in (esker.delta, deltalake):
+        configuration: Any = {"delta.appendOnly": True}
+        with pytest.raises(TypeError):
+            library.write_deltalake(tmp_path, ROWS, configuration=configuration)
+        with pytest.raises(TypeError):
+            library.DeltaTable.create(tmp_path, ROWS.schema, configuration=configuration)
+
+
+WRITES: list[tuple[dict[str, Any], type[Exception]]] = [
+    ({"target_file_size": 0}, ValueError),
+    ({"target_file_size": -1}, ValueError),
+    ({"target_file_size": 1.5}, TypeError),
+    ({"mode": None}, TypeError),
+]
+
+
+@pytest.mark.parametrize(("given", "error"), WRITES, ids=str)
+def test_what_is_no_argument_of_a_write_is_refused(
+    tmp_path: Path, given: dict[str, Any], error: type[Exception]
+) -> None:
+    for library in (esker.delta, deltalake):
+        with pytest.raises((error, OverflowError)):
+            library.write_deltalake(tmp_path, ROWS, **given)
+    assert not DeltaTable.is_deltatable(tmp_path)
+
+
+@pytest.mark.parametrize("versions", [{"delta.minReaderVersion": "3"}, {"delta.minWriterVersion": "7"}], ids=str)
+def test_a_protocol_version_brings_what_readers_look_for(tmp_path: Path, versions: dict[str, str]) -> None:
+    deltalake.write_deltalake(tmp_path / "there", ROWS)
+    DeltaTable(tmp_path / "there").alter.set_table_properties(versions)
+    esker.delta.write_deltalake(tmp_path / "new", ROWS, configuration=versions)
+    for place in ("there", "new"):
+        esker.delta.write_deltalake(tmp_path / place, ROWS, mode="append")
+        theirs = deltalake.DeltaTable(tmp_path / place)
+        assert theirs.to_pyarrow_table().num_rows == 4
+        protocol = theirs.protocol()
+        assert protocol.min_writer_version == 7
+        assert sorted(protocol.writer_features or []) == ["appendOnly", "invariants"]
+        assert protocol.reader_features in (None, [])
+
+
+NO_TRANSACTIONS: list[tuple[Any, Any, Any]] = [
+    (1, 1, None),
+    ("a", "x", None),
+    ("a", 1.5, None),
+    ("a", 2**63, None),
+    ("a", 1, "x"),
+    (b"a", 1, None),
+]
+
+
+@pytest.mark.parametrize(("app_id", "version", "updated"), NO_TRANSACTIONS)
+def test_what_is_no_transaction_does_not_get_into_a_log(
+    tmp_path: Path, app_id: Any, version: Any, updated: Any
+) -> None:
+    for library in (esker.delta, deltalake):
+        with pytest.raises((TypeError, InvalidArgumentError, OverflowError)):
+            library.Transaction(app_id, version, updated)
+    if updated is None:
+        with pytest.raises((TypeError, InvalidArgumentError)):
+            esker.delta.write_deltalake(tmp_path, ROWS, txn_app_id=app_id, txn_version=version)
+    assert not DeltaTable.is_deltatable(tmp_path)
+
+
+def test_numbers_of_transactions_are_any_integers(tmp_path: Path) -> None:
+    number: Any = pa.scalar(7).as_py()
+    for version in (number, True, 2**63 - 1):
+        given = esker.delta.CommitProperties(app_transactions=[esker.delta.Transaction("a", version)])
+        esker.delta.write_deltalake(tmp_path, ROWS, mode="append", commit_properties=given)
+        assert DeltaTable(tmp_path).transaction_version("a") == version
+        assert deltalake.DeltaTable(tmp_path).transaction_version("a") == version
+
+
+@pytest.mark.parametrize(
+    "given", [{"starting_version": 1.5}, {"ending_version": "1"}, {"starting_timestamp": 1}], ids=str
+)
+def test_what_is_no_range_of_a_feed_is_refused_at_once(tmp_path: Path, given: dict[str, Any]) -> None:
+    deltalake.write_deltalake(tmp_path, ROWS, configuration={"delta.enableChangeDataFeed": "true"})
+    for table in (DeltaTable(tmp_path), deltalake.DeltaTable(tmp_path)):
+        with pytest.raises(TypeError):
+            table.load_cdf(**given)
+
+
+def test_times_have_letters_of_any_case(tmp_path: Path) -> None:
+    deltalake.write_deltalake(tmp_path, ROWS)
+    for table in (DeltaTable(tmp_path), deltalake.DeltaTable(tmp_path)):
+        table.load_as_version("2100-01-01t00:00:00z")
+        assert table.version() == 0
