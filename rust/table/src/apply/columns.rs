@@ -153,7 +153,7 @@ fn set_schema(draft: &mut Draft, base: &Manifest, schema: &NewSchema) -> Result<
     Ok(())
 }
 
-/// The highest protobuf field number of `Field` that esker writes.
+/// The highest protobuf field number of `Field` that a schema decides on. Places in declared keys, 13 and 15, stay once they are set.
 const LAST_KNOWN: u32 = 12;
 /// The number below [`LAST_KNOWN`] that esker does not write.
 const RESERVED: u32 = 11;

@@ -227,8 +227,12 @@ pub(crate) fn estimate(values: &LeafValues) -> usize {
 /// Where a value of a sample is among `step` values. Always the first of them would be another value each time where values come again in a
 /// period.
 fn sampled_place(index: usize, step: usize) -> usize {
-    #[allow(clippy::cast_possible_truncation)] // The high half, below 2^32.
-    let mixed = ((index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
+    // The multipliers of splitmix64, whose numbers keep no distance from each other.
+    let mixed = (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    #[allow(clippy::cast_possible_truncation)] // The high half.
+    let mixed = (mixed >> 32) as usize;
     index * step + mixed % step
 }
 

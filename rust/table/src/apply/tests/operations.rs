@@ -296,7 +296,7 @@ fn test_what_a_newer_writer_noted_on_columns_survives() {
         .all(field::SCHEMA)
         .map(|field| {
             let mut encoded = field.payload().to_vec();
-            push_length_delimited(&mut encoded, 13, b"key");
+            push_length_delimited(&mut encoded, 113, b"key");
             encoded
         })
         .collect();
