@@ -75,7 +75,9 @@ def test_a_list_finds_what_its_type_has(tmp_path: Path, column: str, value: Any)
 
 
 @pytest.mark.parametrize(
-    ("values", "value"), [(values, value) for values, given in PARTITIONS for value in given], ids=repr
+    ("values", "value"),
+    [(values, value) for values, given in PARTITIONS for value in given],
+    ids=lambda given: str(given.type) if isinstance(given, pa.Array) else repr(given),
 )
 def test_a_text_is_the_partition_value_that_deltalake_takes_it_for(
     tmp_path: Path, values: pa.Array, value: Any

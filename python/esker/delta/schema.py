@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias, cast
 
@@ -41,6 +42,13 @@ _UNREAD = {
 
 _NOT_KEPT = ("PARQUET:", "ARROW:", "_PL_", "delta.columnMapping.", "delta.typeChanges")
 """Metadata of Arrow fields that say something of a file, not of a column."""
+_NUMBERS = {
+    "delta.identity.start",
+    "delta.identity.step",
+    "delta.identity.highWaterMark",
+    "delta.identity.allowExplicitInsert",
+}
+"""Metadata that are numbers and booleans in the log, and texts in Arrow."""
 
 
 class _Type:
@@ -226,7 +234,7 @@ class StructType(_Type):
 
     def to_arrow(self) -> pa.DataType:
         """The type in Arrow."""
-        return pa.struct([inner.to_arrow() for inner in self.fields])
+        return pa.struct([pa.field(inner.name, inner.type.to_arrow(), inner.nullable) for inner in self.fields])
 
     def _json(self) -> Any:
         return {"type": "struct", "fields": [inner._json() for inner in self.fields]}
@@ -268,8 +276,8 @@ class Field:
         object.__setattr__(self, "metadata", dict(metadata or {}))
 
     def to_arrow(self) -> pa.Field:
-        """The field in Arrow, without what features keep of it."""
-        return pa.field(self.name, self.type.to_arrow(), self.nullable)
+        """The field in Arrow, with its metadata, and that of the fields within it, as texts."""
+        return pa.field(self.name, _described(self.type), self.nullable, _texts(self.metadata))
 
     def to_json(self) -> str:
         """The field as the log has it."""
@@ -285,7 +293,10 @@ class Field:
         """The field that an Arrow field is written as, with its metadata."""
         found = _arrow_field(field)
         metadata = {key.decode(): value.decode(errors="replace") for key, value in (found.metadata or {}).items()}
-        kept = {key: value for key, value in metadata.items() if not key.startswith(_NOT_KEPT)}
+        kept: dict[str, Any] = {key: value for key, value in metadata.items() if not key.startswith(_NOT_KEPT)}
+        for key in _NUMBERS & kept.keys():
+            with suppress(ValueError):
+                kept[key] = json.loads(kept[key])
         return Field(found.name, _of_arrow(found.type, found.name), found.nullable, kept)
 
     def _json(self) -> Any:
@@ -324,9 +335,13 @@ class Schema:
         return [(f.name, str(f.metadata["delta.invariants"])) for f in self.fields if "delta.invariants" in f.metadata]
 
     def to_arrow(self, as_large_types: bool = False) -> pa.Schema:
-        """The schema in Arrow; with `as_large_types` texts, bytes and lists have offsets of 64 bits."""
+        """The schema in Arrow, with metadata; with `as_large_types` texts, bytes and lists have offsets of 64 bits."""
         fields = [found.to_arrow() for found in self.fields]
         return pa.schema([found.with_type(large(found.type)) for found in fields] if as_large_types else fields)
+
+    def to_plain_arrow(self) -> pa.Schema:
+        """The schema in Arrow without the metadata of fields: what rows of the table are read and written as."""
+        return pa.schema([pa.field(found.name, found.type.to_arrow(), found.nullable) for found in self.fields])
 
     def json(self) -> dict[str, Any]:
         """The schema as the log has it, as an object."""
@@ -377,6 +392,27 @@ def _given(kind: DataType | str) -> DataType:
     if not isinstance(kind, _Type):
         raise InvalidArgumentError(f"expected a type of the Delta protocol, found {kind!r} (Invalid data type)")
     return kind
+
+
+def _described(kind: DataType) -> pa.DataType:
+    """A type in Arrow with the metadata of the fields within it."""
+    if isinstance(kind, StructType):
+        return pa.struct([inner.to_arrow() for inner in kind.fields])
+    if isinstance(kind, ArrayType):
+        return pa.list_(pa.field("element", _described(kind.element_type), kind.contains_null))
+    if isinstance(kind, MapType):
+        value = pa.field("value", _described(kind.value_type), kind.value_contains_null)
+        return pa.map_(pa.field("key", _described(kind.key_type), False), value)
+    return kind.to_arrow()
+
+
+def _texts(metadata: Mapping[str, Any]) -> dict[str, str] | None:
+    """Metadata as Arrow has it: what is no text is JSON."""
+    texts = {
+        key: value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+        for key, value in metadata.items()
+    }
+    return texts or None
 
 
 def _given_fields(fields: Any) -> list[Field]:

@@ -379,7 +379,7 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
             flatten: Whether statistics and partition values are columns (`min.x`, `partition.p`) rather than structs.
         """
         partitioned = self._snapshot.partition_columns
-        data = pa.schema([field.to_arrow() for field in self.schema() if field.name not in partitioned])
+        data = pa.schema([field for field in self.schema().to_plain_arrow() if field.name not in partitioned])
         kept = statistics_columns(data, self.metadata().configuration)
         return add_actions(self._store, self._select(), kept, flatten=flatten)
 

@@ -139,7 +139,7 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
         predicate = self._plan.request.predicate
         # Without an option only tasks know the zone of the session.
         told = options.timezone is not None or predicate is None
-        self._asks_zone = not told and reads_times(predicate or "", self._plan.after.schema.to_arrow())
+        self._asks_zone = not told and reads_times(predicate or "", self._plan.after.schema.to_plain_arrow())
         self._driver_zone = machine_zone() if self._asks_zone else None
         # What could only be refused at the end is refused now.
         replacement = replaced_files(self._plan, target)
@@ -173,13 +173,15 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
             return FilesMessage("[]", 0)
         mode = setting(OVERWRITE_MODE)
         self._check_mode(mode)
-        names = self._plan.after.schema.to_arrow().names
+        names = self._plan.after.schema.to_plain_arrow().names
         iterator = (batch.rename_columns(spelled_as(batch.schema.names, names)) for batch in iterator)
         first = next(iterator, None)
         zone = self._zone(first)
         plan = self._plan.in_zone(zone)
         merging = self._options.delta.merge_schema
-        wanted = {field.name: field.with_type(nullable_type(field.type)) for field in plan.after.schema.to_arrow()}
+        wanted = {
+            field.name: field.with_type(nullable_type(field.type)) for field in plan.after.schema.to_plain_arrow()
+        }
 
         def cast(batch: pa.RecordBatch) -> pa.RecordBatch:
             target = pa.schema([wanted[name].with_nullable(True) for name in batch.schema.names])
@@ -374,17 +376,17 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
         if self._overwrite and options.overwrite_schema:
             mode = "overwrite"
         if target.snapshot is not None and mode != "overwrite":
-            schema = renamed(schema, TableState.of(target.snapshot).schema.to_arrow().names)
+            schema = renamed(schema, TableState.of(target.snapshot).schema.to_plain_arrow().names)
         if target.snapshot is not None and mode is None:
             state = TableState.of(target.snapshot)
             generated = Constraints(state.schema, state.configuration, state.protocol).generated
             advice = "select the table's columns, or set the option mergeSchema=true"
             if self._overwrite:
                 advice += ", or overwriteSchema=true"
-            check_append(schema, state.schema.to_arrow(), uri, optional=generated, advice=advice)
+            check_append(schema, state.schema.to_plain_arrow(), uri, optional=generated, advice=advice)
         predicate = None
         if self._overwrite and delta.replace_where:
-            known = schema if target.snapshot is None else TableState.of(target.snapshot).schema.to_arrow()
+            known = schema if target.snapshot is None else TableState.of(target.snapshot).schema.to_plain_arrow()
             predicate = instants_apart(spelled_sql(delta.replace_where, known.names))
         request = WriteRequest(
             mode="overwrite" if self._overwrite else "append",
@@ -399,7 +401,7 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
         # All of it nullable, as Spark's Delta has it: that a DataFrame has no nulls today binds no later write.
         incoming = Schema.from_arrow(table_schema(schema))
         plan = plan_write(target, incoming, request)
-        check_append(schema, plan.after.schema.to_arrow(), uri, optional=plan.missing, merging=delta.merge_schema)
+        check_append(schema, plan.after.schema.to_plain_arrow(), uri, optional=plan.missing, merging=delta.merge_schema)
         return incoming, plan
 
     def _zone(self, batch: pa.RecordBatch | None) -> str | None:

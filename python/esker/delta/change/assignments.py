@@ -104,7 +104,7 @@ class Assignments:
     def __init__(
         self, state: TableState, sql: Mapping[str, str], *, strict: bool = True, session_timezone: str | None = None
     ) -> None:
-        self._schema = pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in state.schema.to_arrow()])
+        self._schema = pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in state.schema.to_plain_arrow()])
         self._constraints = Constraints(state.schema, state.configuration, state.protocol)
         self._values: dict[str, Expression] = {}
         self._columns: dict[str, AssignedColumn] = {}

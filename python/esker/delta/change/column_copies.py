@@ -143,7 +143,7 @@ class ColumnCopies:
         whole = self._names.file_schema(state.partition_by)
         self._columns = {self._names.of(field.name): field.name for field in kept if field.name in wanted}
         self._fields = {field.name: whole.field(at) for at, field in enumerate(kept) if field.name in wanted}
-        arrow = state.schema.to_arrow()
+        arrow = state.schema.to_plain_arrow()
         self._kinds = {name: plain(arrow.field(name).type) for name in self._fields}
         every = statistics_columns(pa.schema([arrow.field(field.name) for field in kept]), state.configuration)
         self._statistics = {name: [path for path in every if path[0] == name] for name in self._fields}

@@ -47,7 +47,7 @@ class Constraints:
         is_new: bool = False,
     ) -> None:
         self._schema = schema
-        self._arrow = schema.to_arrow()
+        self._arrow = schema.to_plain_arrow()
         features = features_of(protocol)
         self._checks: list[tuple[str, TableExpression]] = []
         for path, field in fields_of(schema.fields):

@@ -124,7 +124,7 @@ def action_columns(state: TableState, actions: Sequence[str]) -> pa.Schema:
         add = [field for field in add if field.name != "stats"]
     if configuration.get("delta.checkpoint.writeStatsAsStruct", "false").lower() == "true":
         if state.partition_by:
-            arrow = state.schema.to_arrow()
+            arrow = state.schema.to_plain_arrow()
             partition = pa.struct([pa.field(name, arrow.field(name).type) for name in state.partition_by])
             add.append(pa.field("partitionValues_parsed", partition))
         add.append(pa.field("stats_parsed", statistics_type(state)))
@@ -137,7 +137,7 @@ def statistics_type(state: TableState) -> pa.DataType:
     Example:
         `statistics_type(state).field("numRecords")`
     """
-    kept = pa.schema([field for field in state.schema.to_arrow() if field.name not in state.partition_by])
+    kept = pa.schema([field for field in state.schema.to_plain_arrow() if field.name not in state.partition_by])
     names = PhysicalNames(state.schema, mapped=state.mapped).by_path
     bounds: dict[str, Any] = {}
     counts: dict[str, Any] = {}

@@ -132,7 +132,7 @@ def bind_clause(
             as_they_are[found] = same
     if clause.action == "insert":
         check_defaults(after.schema, set(names) - values.keys())
-    for own in after.schema.to_arrow():
+    for own in after.schema.to_plain_arrow():
         if own.name in values:
             value, kind = values[own.name], plain(own.type)
             check_fields(value.type, kind, own.name, fills=fills)
@@ -153,7 +153,7 @@ class RowValues:
     """
 
     def __init__(self, after: TableState, *, strict: bool, session_timezone: str | None = None) -> None:
-        self.schema = pa.schema([pa.field(f.name, plain(f.type)) for f in after.schema.to_arrow()])
+        self.schema = pa.schema([pa.field(f.name, plain(f.type)) for f in after.schema.to_plain_arrow()])
         self._constraints = Constraints(after.schema, after.configuration, after.protocol)
         self._strict = strict
         self._zone = session_timezone

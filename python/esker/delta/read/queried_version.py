@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -37,18 +36,12 @@ class QueriedVersion(ds.Dataset):  # type: ignore[misc]
     @property
     def schema(self) -> pa.Schema:
         """The table's columns."""
-        return self._table.schema().to_arrow()
+        return self._table.schema().to_plain_arrow()
 
     @property
     def annotated(self) -> pa.Schema:
         """The table's columns, with the metadata that it has of them."""
-        fields = []
-        for field in self._table.schema():
-            told = {
-                key: value if isinstance(value, str) else json.dumps(value) for key, value in field.metadata.items()
-            }
-            fields.append(field.to_arrow().with_metadata(told or None))
-        return pa.schema(fields)
+        return self._table.schema().to_arrow()
 
     def scanner(self, columns: list[str] | None = None, filter: Any | None = None, **options: Any) -> ds.Scanner:
         """The rows that a query asks for.

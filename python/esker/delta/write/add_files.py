@@ -98,7 +98,7 @@ def add_files(
             f"expected files of the table's partition columns {before.partition_by}, found {partition_by}"
         )
     after = before
-    if schema.to_arrow() != before.schema.to_arrow():
+    if schema.to_plain_arrow() != before.schema.to_plain_arrow():
         if mode != "overwrite" or partition_filters is not None:
             raise SchemaMismatchError(
                 f"expected the table's schema {before.schema!r}, found {schema!r}; "

@@ -50,7 +50,7 @@ class ChangeDataWriter:
         staged: StagedFiles | None = None,
         memory_limit: int = MEMORY_LIMIT,
     ) -> None:
-        check_feed_columns(state.schema.to_arrow().names)
+        check_feed_columns(state.schema.to_plain_arrow().names)
         columns = Schema([*state.schema.fields, Field(CHANGE_TYPE.name, "string")])
         self._writer = DataFileWriter(
             store,

@@ -25,7 +25,7 @@ def checked(batches: Iterable[pa.RecordBatch], plan: DeltaWritePlan) -> Iterator
     """
     after, request = plan.after, plan.request
     constraints = Constraints(after.schema, after.configuration, after.protocol)
-    predicate = request.row_predicate(after.schema.to_arrow())
+    predicate = request.row_predicate(after.schema.to_plain_arrow())
     for batch in batches:
         whole = constraints.generate(batch, set(plan.missing))
         constraints.enforce(whole)

@@ -25,7 +25,7 @@ def conformed(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterator[pa.
         >>> next(conformed(incoming(pa.table({"x": [1]})), Schema([Field("x", "integer")]))).schema
         x: int32
     """
-    target = schema.to_arrow()
+    target = schema.to_plain_arrow()
     # Constraints report nulls in non-nullable columns later, by the column's name.
     loose = pa.schema([pa.field(field.name, _loose(field.type)) for field in target])
     for whole in batches:

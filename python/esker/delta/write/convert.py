@@ -224,7 +224,7 @@ def _statistics(
 ) -> str:
     parquet = _open(store, path)
     schema = Schema(columns)
-    statistics = FileStatistics(statistics_columns(schema.to_arrow(), state.configuration))
+    statistics = FileStatistics(statistics_columns(schema.to_plain_arrow(), state.configuration))
     batches = parquet.iter_batches(batch_size=_BATCH_ROWS)
     reader = pa.RecordBatchReader.from_batches(parquet.schema_arrow, batches)
     for batch in conformed(reader, schema):
@@ -232,7 +232,7 @@ def _statistics(
         if constraints is not None:
             whole = batch
             for name, text in values.items():
-                kind = state.schema.to_arrow().field(name).type
+                kind = state.schema.to_plain_arrow().field(name).type
                 value = pa.scalar(text, pa.string()).cast(kind)
                 whole = whole.append_column(name, pa.repeat(value, batch.num_rows))
             constraints.enforce(whole)

@@ -130,7 +130,7 @@ class DataFileWriter:
         staged: StagedFiles | None = None,
     ) -> None:
         check_has_fields(schema)
-        arrow = schema.to_arrow()
+        arrow = schema.to_plain_arrow()
         for name in partition_by:
             check_partition_type(name, arrow.field(name).type)
         self._store = store

@@ -89,7 +89,7 @@ def check_names(schema: Schema, given: pa.Schema, optional: set[str], *, merging
             'give them, or give schema_mode="merge" for nulls in their place',
             column=needed[0],
         )
-    target = schema.to_arrow()
+    target = schema.to_plain_arrow()
     for field in given:
         _check_fields(target.field(field.name).type, field.type, field.name, merging)
     return set(missing)

@@ -185,7 +185,7 @@ def plan_write(target: WriteTarget, incoming: Schema, request: WriteRequest) -> 
     after = _after(before, incoming, request)
     constraints = Constraints(after.schema, after.configuration, after.protocol, is_new=before is None)
     missing = check_names(
-        after.schema, incoming.to_arrow(), constraints.generated, merging=request.schema_mode is not None
+        after.schema, incoming.to_plain_arrow(), constraints.generated, merging=request.schema_mode is not None
     )
     check_defaults(after.schema, missing)
     check_has_fields(after.schema)
