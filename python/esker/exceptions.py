@@ -316,3 +316,7 @@ class CommitConflictError(ConflictError, NotCommittedError, OSError):
     """
 
     kind: ClassVar[str] = "commit_conflict"
+
+    def __init__(self, message: str = "", /, **facts: Any) -> None:
+        # A lock of the user's raises it without a word; pylance names the class then.
+        super().__init__(message or "CommitConflictError: another writer has this version, or its lock", **facts)
