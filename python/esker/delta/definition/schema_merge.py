@@ -123,7 +123,7 @@ def wider_type(table: PrimitiveType, data: PrimitiveType) -> PrimitiveType | Non
     if (table.type, data.type) == ("float", "double"):
         return data
     if table.type.startswith("decimal") and data.type.startswith("decimal"):
-        old, new = table.to_plain_arrow(), data.to_plain_arrow()
+        old, new = table.to_arrow(), data.to_arrow()
         scale = max(old.scale, new.scale)
         digits = max(old.precision - old.scale, new.precision - new.scale)
         if digits + scale > 38 or (digits + scale, scale) == (old.precision, old.scale):
