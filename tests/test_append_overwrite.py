@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -372,3 +373,12 @@ def test_a_lock_that_swallows_errors_hides_none(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(LanceLog, "put", fail)
     with pytest.raises(Exception, match="no"):
         esker.write_dataset(people(1, start=2), uri, mode="append", commit_lock=lock, max_retries=0)
+
+
+def test_a_lock_that_raises_without_a_word_is_told_by_the_name_of_its_error(uri: str) -> None:
+    def taken(_version: int) -> Any:
+        raise CommitConflictError
+
+    for library in (lance, esker):
+        with pytest.raises(Exception, match="CommitConflictError"):
+            library.write_dataset(people(2), f"{uri}-{library.__name__}", commit_lock=taken)

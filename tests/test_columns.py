@@ -380,3 +380,22 @@ def test_no_columns_are_not_added(add: Change, uri: str) -> None:
     with pytest.raises((RuntimeError, OSError)):
         add(lance.dataset(uri))
     assert esker.dataset(uri).version == dataset.version
+
+
+@pytest.mark.parametrize(
+    "add",
+    [
+        lambda ds, new: ds.add_columns(new.to_reader()),
+        lambda ds, new: ds.add_columns(new.schema),
+        lambda ds, new: ds.merge(new.append_column("key", pa.array(range(30))), "a", "key"),
+    ],
+    ids=["reader", "schema", "merge"],
+)
+def test_metadata_of_new_columns_come_to_those_of_the_table(add: Callable[..., object], tmp_path: Path) -> None:
+    new = pa.table({"q": list(range(30))}).replace_schema_metadata({"k": "new", "of both": "new"})
+    for library in (lance, esker):
+        uri = str(tmp_path / library.__name__)
+        add(library.write_dataset(_rows(0, 30).replace_schema_metadata({"of both": "old"}), uri), new)
+    ours, theirs = (lance.dataset(str(tmp_path / name)).schema for name in ("esker", "lance"))
+    assert ours.equals(theirs, check_metadata=True)
+    assert ours.metadata == {b"k": b"new", b"of both": b"old"}

@@ -146,7 +146,12 @@ def test_a_commit_by_hand_makes_no_table_with_a_bad_key(uri: str) -> None:
 def test_a_commit_by_hand_takes_no_key_away(uri: str) -> None:
     schema = pa.schema([pa.field("k", INT, False, metadata={f"{PRIMARY}:position": "1"}), pa.field("n", INT)])
     esker.write_dataset(schema.empty_table(), uri)
-    for metadata in ({f"{PRIMARY}:position": "2"}, {f"{PRIMARY}:position": None}, {PRIMARY: "true"}):
+    changes: list[dict[str, str | None]] = [
+        {f"{PRIMARY}:position": "2"},
+        {f"{PRIMARY}:position": None},
+        {PRIMARY: "true"},
+    ]
+    for metadata in changes:
         update = esker.LanceOperation.UpdateMap(metadata)
         operation = esker.LanceOperation.UpdateConfig(field_metadata_updates={0: update})
         if metadata == {PRIMARY: "true"}:
