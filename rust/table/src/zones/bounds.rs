@@ -373,7 +373,11 @@ mod tests {
                 let ints: Int64Array = (0..len).map(|i| (i % nulls != 1).then(|| number(i))).collect();
                 let values = || ints.iter().flatten();
                 let expected = values().min().zip(values().max());
-                assert_eq!(seen::<Int64Type>(&[ints.clone()]), (expected, 0), "{len} {nulls}");
+                assert_eq!(
+                    seen::<Int64Type>(std::slice::from_ref(&ints)),
+                    (expected, 0),
+                    "{len} {nulls}"
+                );
 
                 let float = |i: i64| if i % 3 == 0 { f64::NAN } else { i as f64 };
                 let floats: Float64Array = ints.iter().map(|value| value.map(float)).collect();
