@@ -118,7 +118,7 @@ def shown(kind: pa.DataType, zone: str) -> pa.DataType:
 
 
 def clock_in_zone(sql: str, columns: Collection[str], session_timezone: str | None) -> str:
-    """The same SQL with `now()` and today's day by the session's clock, and `timestamp '...Z'` as what it is.
+    """The same SQL with `now()` and today's day by the session's clock, and `timestamp '...Z'`, or casts, as they are.
 
     By themselves the former are of UTC, and the latter loses its zone.
 
@@ -151,7 +151,7 @@ def clock_in_zone(sql: str, columns: Collection[str], session_timezone: str | No
 
 
 def leaps_in_zone(sql: str, schema: pa.Schema, session_timezone: str | None) -> str:
-    """The same filter with `timestamp '...'` as a moment where the session's clocks leap over it, or show it twice.
+    """The same filter with `timestamp '...'`, or casts, as moments where the session's clocks leap, or show them twice.
 
     It is the moment that `instant` gives. Where a filter reads columns of times without a zone, it may be such a time.
 
