@@ -26,6 +26,7 @@ pub mod gather;
 pub mod general;
 pub mod general_work;
 pub mod inline_bitpack;
+pub mod large_blocks;
 pub mod levels;
 mod lz4;
 pub mod outline_bitpack;

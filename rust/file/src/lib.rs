@@ -39,7 +39,7 @@ pub mod writer;
 pub use cache::ReadCache;
 pub use column_writer::ColumnWriter;
 pub use error::{FileError, Result};
-pub use esker_codec::freed_memory;
+pub use esker_codec::{freed_memory, large_blocks};
 pub use goal::Goal;
 pub use paged_writer::TrailingBuffer;
 pub use reader::{FileProjection, FileReader};

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use bytes::Bytes;
+use esker_codec::large_blocks::Sparing;
 use esker_store::store::StoreRef;
 use tokio::task::JoinHandle;
 
@@ -37,6 +38,8 @@ pub(crate) struct PagedWriter {
     trailing: Vec<TrailingBuffer>,
     /// Whether values wait in the memory of the last batch, and whether they are most of it.
     in_last_batch: Option<bool>,
+    /// Pages have all sizes, and what was freed of one hardly ever fits another.
+    _sparing: Sparing,
 }
 
 /// A global buffer behind all pages, where the read that opens the file finds it.
@@ -207,6 +210,7 @@ impl PagedWriter {
             pages: PageCounts::default(),
             trailing: Vec::new(),
             in_last_batch: None,
+            _sparing: Sparing::begin(),
         })
     }
 

@@ -19,6 +19,6 @@ mod store;
 mod table;
 mod write;
 
-/// mimalloc keeps freed memory for the next batch instead of returning it to the system page by page.
+/// It keeps freed memory for the next batch instead of returning it to the system page by page.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: esker_file::large_blocks::Allocator = esker_file::large_blocks::Allocator;
