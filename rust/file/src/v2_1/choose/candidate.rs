@@ -169,14 +169,14 @@ pub(crate) fn candidates(levels: &Levels, values: &LeafValues, target: Target) -
             } else {
                 out.extend(fixed_candidates(fixed, target)?);
             }
-            if let Some(estimated) = dictionary_estimate(values, target) {
+            if let Some(estimated) = dictionary_estimate(values, target)? {
                 out.push(dictionary_candidate(values, &estimated, least(&out, target), target)?);
             }
         }
         LeafValues::Variable(variable) => {
             // If FSST cannot beat the dictionary's estimate, no symbols are trained; if it can, it is tried first, as it is cheaper than
             // finding distinct values.
-            let estimated = dictionary_estimate(values, target);
+            let estimated = dictionary_estimate(values, target)?;
             let first = estimated
                 .as_ref()
                 .is_some_and(|found| found.bytes < symbols_floor(variable));

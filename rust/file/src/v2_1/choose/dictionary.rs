@@ -6,17 +6,27 @@ use super::price::{besides, picos, Price, Step};
 use super::way::{Coding, Target, Way};
 use crate::error::Result;
 use crate::goal::Goal;
-use crate::v2_1::dictionary::encode::{self as dictionary, Distinct};
+use crate::v2_1::dictionary::encode::{self as dictionary, Distinct, Repeats};
 use crate::v2_1::general::encode::{Around, Scheme};
 use crate::v2_1::hints::{Compression, Structure};
 use crate::v2_1::mini_block::encode::EncodedDictionary;
-use crate::v2_1::values::{FixedWidth, LeafValues};
+use crate::v2_1::run_length::encode::MAX_RUN;
+use crate::v2_1::values::{FixedWidth, LeafValues, VariableWidth};
 
 /// Pages of fewer values are not worth a dictionary of their own.
 const MIN_VALUES: usize = 100;
 
 /// A dictionary of more stored bytes has to gain a fifth: whoever reads a few values reads all of it.
 const MANY_BYTES: usize = 256 * 1024;
+
+/// Bytes of values that are tried as items.
+const TRIED_BYTES: usize = 96 * 1024;
+
+/// Bytes of a value are estimated in thousandths.
+const THOUSAND: usize = 1000;
+
+/// Items that are this part of their numbers' bytes or more are compressed as well as can be.
+const WORTH_TIME: usize = 16;
 
 /// A dictionary, encoded, and how its numbers are to be.
 pub(crate) struct PlannedDictionary {
@@ -28,36 +38,56 @@ pub(crate) struct PlannedDictionary {
 
 /// What a dictionary is thought to cost.
 pub(super) struct Estimate {
-    distinct: usize,
+    repeats: Repeats,
     pub(super) bytes: usize,
-    /// Bytes of a value with its offset.
+    /// Bytes of a value with its offset, in thousandths.
     value_bytes: usize,
 }
 
-/// What a dictionary of `distinct` values costs `len` values.
-fn estimated_bytes(len: usize, distinct: usize, value_bytes: usize) -> usize {
+/// Bytes of the number of a run and of its length.
+const RUN_BYTES: usize = 5;
+
+/// What a dictionary of `distinct` values costs `len` values, in so many runs. Bytes of a value are in thousandths.
+fn estimated_bytes(len: usize, Repeats { distinct, runs }: Repeats, value_bytes: usize) -> usize {
     let bits = usize::try_from((distinct.max(2) - 1).ilog2()).unwrap_or(0) + 1;
-    let indices = with_chunks(len * bits / 8, len, 1024);
-    indices.saturating_add(distinct.saturating_mul(value_bytes))
+    let packed = with_chunks(len * bits / 8, len, 1024);
+    let repeated = with_chunks(runs.saturating_add(len / MAX_RUN).saturating_mul(RUN_BYTES), len, 2048);
+    let items = distinct.saturating_mul(value_bytes) / THOUSAND;
+    packed.min(repeated).saturating_add(items)
+}
+
+/// Bytes of values of any length as items of a dictionary, in thousandths: with their offsets, and compressed as items are at least.
+fn item_bytes(values: &VariableWidth, target: Target) -> Result<usize> {
+    let size = |bytes: usize| bytes.saturating_mul(THOUSAND);
+    let plain = size(values.bytes.len()) / values.len().max(1) + size(values.offset_bits() / 8);
+    if matches!(target.hints().dict_values, Some(Compression::Plain)) {
+        return Ok(plain);
+    }
+    // Values that come again would be taken for items that are like each other.
+    let Some(some) = dictionary::distinct(&LeafValues::Variable(values.some(TRIED_BYTES)), usize::MAX) else {
+        return Ok(plain);
+    };
+    let items = dictionary::encode_items(&target.leaf.name, &some.items, &[Scheme::LZ4], target.large())?;
+    Ok(plain.min(size(items.bytes.len()) / some.items.len().max(1)))
 }
 
 /// What a dictionary of the values would cost, if they may have one.
-pub(super) fn dictionary_estimate(values: &LeafValues, target: Target) -> Option<Estimate> {
+pub(super) fn dictionary_estimate(values: &LeafValues, target: Target) -> Result<Option<Estimate>> {
     let len = values.len();
-    let value_bytes = match values {
-        LeafValues::Variable(variable) => variable.bytes.len() / len.max(1) + variable.offset_bits() / 8,
-        LeafValues::Fixed(fixed) if fixed.bits >= 16 => fixed.bits / 8,
-        _ => return None,
-    };
     if len < MIN_VALUES || target.hints().structure == Some(Structure::FullZip) {
-        return None;
+        return Ok(None);
     }
-    let distinct = dictionary::estimate(values);
-    Some(Estimate {
-        distinct,
-        bytes: estimated_bytes(len, distinct, value_bytes),
+    let value_bytes = match values {
+        LeafValues::Variable(variable) => item_bytes(variable, target)?,
+        LeafValues::Fixed(fixed) if fixed.bits >= 16 => fixed.bits * THOUSAND / 8,
+        _ => return Ok(None),
+    };
+    let repeats = dictionary::estimate(values);
+    Ok(Some(Estimate {
+        repeats,
+        bytes: estimated_bytes(len, repeats, value_bytes),
         value_bytes,
-    })
+    }))
 }
 
 /// A dictionary of the values; unmade if it is not worth its price beside `best`.
@@ -78,21 +108,33 @@ pub(super) fn dictionary_candidate(
         let price = Price { bytes, picos: u64::MAX };
         Candidate::new("dictionary", Way::Unmade, price).barred_if(true, why)
     };
-    // Numbers that repeat are compressed, which is not estimated: where the write may take its time, it is tried.
-    let hopeful = match target.goal {
-        Goal::Small => estimated.bytes / 8,
-        Goal::Fast | Goal::Balanced if is_narrow(values) => estimated.bytes / 4 * 5,
-        Goal::Fast | Goal::Balanced => estimated.bytes,
+    // Numbers that repeat are compressed, which is not estimated: where the write may take its time, it is tried. All items together become
+    // somewhat smaller than some of them.
+    let hopeful = match (target.goal, values) {
+        (Goal::Small, _) => estimated.bytes / 8,
+        (Goal::Fast | Goal::Balanced, LeafValues::Variable(_)) => estimated.bytes / 4 * 3,
+        (Goal::Fast | Goal::Balanced, _) if is_narrow(values) => estimated.bytes / 4 * 5,
+        (Goal::Fast | Goal::Balanced, _) => estimated.bytes,
     };
     if !asked && hopeful >= best {
         return Ok(unmade(estimated.bytes, "larger, by an estimate of the distinct values"));
     }
-    let Some(found) = dictionary::distinct(values, limit) else {
-        let distinct = estimated.distinct.max(limit);
-        return Ok(unmade(
-            estimated_bytes(len, distinct, estimated.value_bytes),
+    let too_many = |repeats: Repeats| {
+        unmade(
+            estimated_bytes(len, repeats, estimated.value_bytes),
             "more distinct values than a dictionary is worth",
-        ));
+        )
+    };
+    // The estimate is not exact; far beyond the limit there is no need to find out.
+    if !asked && estimated.repeats.distinct > limit.saturating_add(limit / 8) {
+        return Ok(too_many(estimated.repeats));
+    }
+    let Some(found) = dictionary::distinct(values, limit) else {
+        let distinct = estimated.repeats.distinct.max(limit);
+        return Ok(too_many(Repeats {
+            distinct,
+            runs: estimated.repeats.runs.max(distinct),
+        }));
     };
     let plain = values_bytes(values);
     let (step, made) = match values {
@@ -114,7 +156,7 @@ pub(super) fn dictionary_candidate(
     let ratio = hints.dict_size_ratio;
     let beyond = ratio.is_some_and(|ratio| bytes as f64 > plain as f64 * ratio);
     // Narrow numbers are read faster without a dictionary, so the gain must be worth it.
-    let costly = is_narrow(values) || items.bytes.len() > MANY_BYTES;
+    let costly = target.goal != Goal::Small && (is_narrow(values) || items.bytes.len() > MANY_BYTES);
     let slower = costly && !asked && bytes.saturating_mul(5) > best.saturating_mul(4);
     let planned = PlannedDictionary {
         indices,
@@ -169,17 +211,17 @@ fn ordered(found: Distinct, besides: u64, target: Target) -> Result<Ordered> {
     } else {
         (found, items, plan)
     };
-    let items = match schemes.get(tried..) {
-        None | Some([]) => items,
-        Some(slower) => {
-            let smaller = encoded(&found, slower)?;
-            if smaller.bytes.len() < items.bytes.len() {
-                smaller
-            } else {
-                items
-            }
+    let mut items = items;
+    for scheme in schemes.get(tried..).unwrap_or_default() {
+        // It takes a hundred times as long, and is not always smaller.
+        if *scheme == Scheme::THOROUGH && items.bytes.len() < plan.price.bytes / WORTH_TIME {
+            continue;
         }
-    };
+        let other = encoded(&found, std::slice::from_ref(scheme))?;
+        if other.bytes.len() < items.bytes.len() {
+            items = other;
+        }
+    }
     Ok(Ordered {
         items,
         plan,
@@ -201,8 +243,11 @@ fn item_schemes(items: &LeafValues, len: usize, target: Target) -> Vec<Scheme> {
         (None, Goal::Fast) => vec![Scheme::LZ4],
         (None, Goal::Balanced) => {
             let is_text = matches!(items, LeafValues::Variable(_));
-            let thorough = is_text && values_bytes(items) <= MANY_BYTES;
-            vec![Scheme::LZ4, if thorough { Scheme::THOROUGH } else { Scheme::ZSTD }]
+            let mut schemes = vec![Scheme::LZ4, Scheme::ZSTD];
+            if is_text && values_bytes(items) <= MANY_BYTES {
+                schemes.push(Scheme::THOROUGH);
+            }
+            schemes
         }
         (None, Goal::Small) => vec![Scheme::LZ4, Scheme::SMALLEST],
     };

@@ -5,6 +5,7 @@ use super::price::{picos, Price, Step};
 use super::sample::{compressed_chunks, Growth};
 use super::way::{fixed_chunks, Coding, Target, Way};
 use crate::error::Result;
+use crate::goal::Goal;
 use crate::v2_1::general::encode::{Around, Scheme};
 use crate::v2_1::hints::Compression;
 use crate::v2_1::mini_block::encode::{fixed_chunk_len, ChunkEncoder};
@@ -67,10 +68,13 @@ pub(crate) fn index_plan(indices: &FixedWidth, besides: u64, target: Target) -> 
     })
 }
 
-/// What goes around chunks that have one coding, if a hint asks for it and it makes them smaller.
+/// What goes around chunks that have one coding, if a hint asks for it, or the file is to be small, and it makes them smaller.
 pub(crate) fn asked_scheme(chunks: &dyn ChunkEncoder, len: usize, target: Target) -> Result<Option<Around>> {
-    let Some(scheme) = target.hints().general() else {
-        return Ok(None);
+    let hints = target.hints();
+    let scheme = match (hints.general(), target.goal) {
+        (Some(asked), _) => asked,
+        (None, Goal::Small) if hints.compression.is_none() => Scheme::SMALLEST,
+        (None, _) => return Ok(None),
     };
     const PLAIN: usize = 1 << 20;
     let (around, price) = compressed_chunks(chunks, len, scheme, PLAIN, Growth::NONE)?;

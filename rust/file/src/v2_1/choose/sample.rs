@@ -96,6 +96,10 @@ impl Sample {
             if at < end {
                 continue;
             }
+            // The last chunk may be short, and padded: it stands for no other one.
+            if sample.buffers.len() == TRIED {
+                break;
+            }
             let size = around.chunk_len(chunks, at, len - at).clamp(1, len - at);
             let (mut data, mut sizes) = (Vec::new(), Vec::new());
             chunks.encode(at..at + size, &mut ChunkBuffers::new(&mut data, &mut sizes))?;

@@ -202,8 +202,56 @@ fn indices(numbers: Vec<u32>) -> FixedWidth {
     }
 }
 
-/// About how many values are distinct, from some of them.
-pub(crate) fn estimate(values: &LeafValues) -> usize {
+/// About how many values are distinct, and in how many runs of equals they come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Repeats {
+    pub(crate) distinct: usize,
+    pub(crate) runs: usize,
+}
+
+/// How values repeat, from some of them.
+pub(crate) fn estimate(values: &LeafValues) -> Repeats {
+    let runs = match values {
+        LeafValues::Variable(values) => estimated_runs(values.len(), |index| values.get(index)),
+        LeafValues::Fixed(values) => {
+            let bytes = values.contiguous();
+            let (slice, width) = (bytes.as_slice(), values.bits / 8);
+            estimated_runs(values.len, |index| slice.get(index * width..(index + 1) * width))
+        }
+        _ => values.len(),
+    };
+    // A sample of values far from each other sees hardly any run twice.
+    Repeats {
+        distinct: estimated_distinct(values).min(runs),
+        runs,
+    }
+}
+
+/// At most so many runs, most likely, from neighbours all over the values.
+fn estimated_runs<T: PartialEq>(len: usize, value: impl Fn(usize) -> T) -> usize {
+    const NEIGHBOURS: usize = 64;
+    let step = if len <= SAMPLE {
+        NEIGHBOURS
+    } else {
+        len / (SAMPLE / NEIGHBOURS)
+    };
+    let (mut seen, mut changes) = (0_usize, 0_usize);
+    for start in (0..len).step_by(step) {
+        let end = len.min(start + NEIGHBOURS + 1);
+        seen += end - start - 1;
+        changes += (start + 1..end)
+            .filter(|index| value(*index) != value(index - 1))
+            .count();
+    }
+    if step == NEIGHBOURS {
+        return (changes + 1).min(len);
+    }
+    // Two more than were seen: no change among some thousand does not mean that there is none.
+    let runs = (changes as u128 + 2) * len as u128 / seen.max(1) as u128;
+    usize::try_from(runs).unwrap_or(len).clamp(1, len)
+}
+
+fn estimated_distinct(values: &LeafValues) -> usize {
     let len = values.len();
     let step = (len / SAMPLE).max(1);
     let sampled = len.div_ceil(step);
@@ -252,7 +300,9 @@ fn extrapolate(numbers: &[u32], len: usize) -> usize {
     let come = |often: u32| times.iter().filter(|times| **times == often).count();
     let (once, twice) = (come(1), come(2));
     let unseen = once * once.saturating_sub(1) / (2 * (twice + 1));
-    distinct.saturating_add(unseen).min(len)
+    // That is where values are drawn again and again. Of values that come r times, (r - 1) / r as many were not seen.
+    let drawn = (distinct as u128 + unseen as u128) * len as u128 / (len as u128 + unseen as u128).max(1);
+    usize::try_from(drawn).unwrap_or(len).clamp(distinct, len)
 }
 
 /// Writes the distinct values in the way that takes the fewest bytes, within one of the schemes where that helps.
@@ -356,23 +406,54 @@ mod tests {
 
     #[test]
     fn test_the_number_of_distinct_values_is_estimated_within_a_half() {
-        for distinct in [1, 10, 1000, 20_000] {
+        for distinct in [1, 10, 1000, 20_000, 60_000] {
             let mut state = 1_u64;
-            let values: Vec<u8> = (0..100_000)
-                .flat_map(|_| {
+            let drawn: Vec<u64> = (0..100_000)
+                .map(|_| {
                     state = state
                         .wrapping_mul(6_364_136_223_846_793_005)
                         .wrapping_add(1_442_695_040_888_963_407);
-                    ((state >> 33) % distinct).to_le_bytes()
+                    (state >> 33) % distinct
                 })
                 .collect();
+            let distinct = drawn.iter().collect::<std::collections::HashSet<_>>().len();
+            let values: Vec<u8> = drawn.iter().flat_map(|number| number.to_le_bytes()).collect();
             let values = LeafValues::Fixed(FixedWidth {
                 bits: 64,
                 len: 100_000,
                 pieces: vec![Buffer::from_vec(values)],
             });
-            let estimated = estimate(&values) as f64 / distinct as f64;
+            let estimated = estimate(&values).distinct as f64 / distinct as f64;
             assert!((0.67..1.5).contains(&estimated), "{distinct}: {estimated}");
+        }
+    }
+
+    #[test]
+    fn test_runs_and_values_that_come_a_few_times_are_not_thought_distinct() {
+        for (len, times) in [
+            (40_000_u64, 2),
+            (400_000, 2),
+            (400_000, 3),
+            (400_000, 8),
+            (400_000, 1000),
+            (5_000, 8),
+        ] {
+            let distinct = len / times;
+            let orders: [Box<dyn Fn(u64) -> u64>; 2] = [Box::new(|at| at / times), Box::new(|at| at % distinct)];
+            for (number, value) in orders.iter().enumerate() {
+                // Numbers that are far from each other.
+                let bytes: Vec<u8> = (0..len)
+                    .flat_map(|at| value(at).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes())
+                    .collect();
+                let values = LeafValues::Fixed(FixedWidth {
+                    bits: 64,
+                    len: usize::try_from(len).unwrap(),
+                    pieces: vec![Buffer::from_vec(bytes)],
+                });
+                let estimated = estimate(&values).distinct as f64 / distinct as f64;
+                // Of long runs few neighbours differ.
+                assert!((0.4..2.0).contains(&estimated), "{len} {times} {number}: {estimated}");
+            }
         }
     }
 
@@ -389,7 +470,7 @@ mod tests {
                 len: usize::try_from(len).unwrap(),
                 pieces: vec![Buffer::from_vec((0..len).map(|i| i % period).collect())],
             });
-            let estimated = estimate(&values) as f64 / period as f64;
+            let estimated = estimate(&values).distinct as f64 / period as f64;
             assert!((0.67..1.5).contains(&estimated), "{len} {period}: {estimated}");
         }
     }
