@@ -3,8 +3,9 @@
 //! The text is parsed in [`FilterDialect`], the tree is checked and its names are resolved in the schema, then DataFusion plans it.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use arrow_schema::Schema;
+use arrow_schema::{DataType, FieldRef, Fields, Schema, TimeUnit};
 use datafusion_common::DFSchema;
 use datafusion_expr::Expr;
 use datafusion_sql::planner::{NullOrdering, ParserOptions, PlannerContext, SqlToRel};
@@ -189,14 +190,31 @@ fn to_expr(tree: SqlExpr, schema: &Schema, numbers: Numbers) -> Result<Expr> {
         default_null_ordering: NullOrdering::NullsMax,
     };
     let context = ExprContext::new();
-    let columns = DFSchema::try_from(schema.clone()).map_err(fail)?;
+    let columns = |schema: Schema| DFSchema::try_from(schema).map_err(fail);
     let expr = SqlToRel::new_with_options(&context, options)
-        .sql_to_expr(tree, &columns, &mut PlannerContext::new())
+        .sql_to_expr(tree, &columns(with_literal_times(schema))?, &mut PlannerContext::new())
         .map_err(fail)?;
     match numbers {
         Numbers::Refused => Ok(expr),
-        Numbers::AsText => spelled(expr, &columns).map_err(fail),
+        Numbers::AsText => spelled(expr, &columns(schema.clone())?).map_err(fail),
     }
+}
+
+/// The schema with times of day in the unit of literals. The planner looks into some operands, such as that of NOT, before literals take the
+/// types of columns, and finds no common type for two units; what it makes of them does not depend on the unit.
+fn with_literal_times(schema: &Schema) -> Schema {
+    fn shown(field: &FieldRef) -> FieldRef {
+        let data_type = match field.data_type() {
+            DataType::Time32(_) | DataType::Time64(_) => DataType::Time64(TimeUnit::Nanosecond),
+            DataType::Struct(fields) => DataType::Struct(fields.iter().map(shown).collect()),
+            _ => return field.clone(),
+        };
+        Arc::new(field.as_ref().clone().with_data_type(data_type))
+    }
+    Schema::new_with_metadata(
+        schema.fields().iter().map(shown).collect::<Fields>(),
+        schema.metadata().clone(),
+    )
 }
 
 /// Resolves each name in the schema, and refuses subqueries, aggregates and window functions.

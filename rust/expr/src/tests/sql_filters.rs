@@ -206,6 +206,8 @@ const BEYOND_PYLANCE: &[(&str, &[i32])] = &[
     ("ns between timestamp '0001-01-01' and timestamp '2021-01-02'", &[1, 2]),
     ("ns in (timestamp '2021-01-02', timestamp '9999-12-31')", &[2]),
     ("t > time '00:00:00.000002'", &[3, 4]),
+    ("not (t = time '00:00:00.000001')", &[2, 3, 4]),
+    ("not (t < time '00:00:00.000003' or t > time '00:00:00.000003')", &[3]),
     ("not (regexp_match(s,'^D') or i = 1)", &[2]),
 ];
 

@@ -5,6 +5,9 @@ use std::ops::Range;
 use arrow_buffer::Buffer;
 use bytes::Bytes;
 
+use super::values::beyond;
+use crate::error::Result;
+
 /// Values of `width` bytes each.
 #[derive(Debug)]
 pub(crate) struct FixedBuilder {
@@ -64,10 +67,11 @@ impl FixedBuilder {
     }
 
     /// Adds the values of `range` of another of this width.
-    pub(crate) fn append_range(&mut self, other: &FixedBuilder, range: Range<usize>) {
+    pub(crate) fn append_range(&mut self, other: &FixedBuilder, range: Range<usize>) -> Result<()> {
         let bytes = range.start.saturating_mul(self.width)..range.end.saturating_mul(self.width);
-        let from = other.as_slice().get(bytes).unwrap_or_default();
+        let from = other.as_slice().get(bytes).ok_or_else(|| beyond(&range, other.len()))?;
         self.bytes().extend_from_slice(from);
+        Ok(())
     }
 
     pub(crate) fn finish(self) -> Buffer {

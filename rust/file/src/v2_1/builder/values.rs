@@ -207,20 +207,16 @@ impl Values {
     /// Adds the values of `range` of another builder for the same type.
     pub(crate) fn append_range(&mut self, other: &Values, range: Range<usize>) -> Result<()> {
         if range.end > other.len() {
-            return Err(FileError::invalid(format!(
-                "expected values up to {}, found {}",
-                range.end,
-                other.len()
-            )));
+            return Err(beyond(&range, other.len()));
         }
         match (self, other) {
             (Values::Nothing(len), Values::Nothing(_)) | (Values::Unstored(len), Values::Unstored(_)) => {
                 *len = len.saturating_add(range.len());
             }
             (Values::Bits(to), Values::Bits(from)) => to.append_packed_range(range, from.as_slice()),
-            (Values::Fixed(to), Values::Fixed(from)) if to.width == from.width => to.append_range(from, range),
-            (Values::Variable(to), Values::Variable(from)) => to.append_range(from, range),
-            (Values::LargeVariable(to), Values::LargeVariable(from)) => to.append_range(from, range),
+            (Values::Fixed(to), Values::Fixed(from)) if to.width == from.width => to.append_range(from, range)?,
+            (Values::Variable(to), Values::Variable(from)) => to.append_range(from, range)?,
+            (Values::LargeVariable(to), Values::LargeVariable(from)) => to.append_range(from, range)?,
             (Values::FixedList(to), Values::FixedList(from)) if to.size == from.size => {
                 let items = range.start.saturating_mul(to.size)..range.end.saturating_mul(to.size);
                 to.len = to.len.saturating_add(range.len());
@@ -331,6 +327,11 @@ impl ColumnName {
     pub(crate) fn corrupt(&self, message: impl std::fmt::Display) -> FileError {
         FileError::corrupt(&self.path, format!("column {}: {message}", self.column))
     }
+}
+
+/// Values that another builder was said to have, and has not.
+pub(super) fn beyond(range: &Range<usize>, len: usize) -> FileError {
+    FileError::invalid(format!("expected values up to {}, found {len}", range.end))
 }
 
 /// The error for a number of values that memory cannot hold.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use esker_codec::ends::Offset;
 
-use super::values::too_many;
+use super::values::{beyond, too_many};
 use crate::error::{FileError, Result};
 
 /// Room that the values of a chunk may need.
@@ -146,23 +146,22 @@ impl<O: Offset> VariableBuilder<O> {
     }
 
     /// Adds the values of `range` of another.
-    pub(crate) fn append_range(&mut self, other: &VariableBuilder<O>, range: Range<usize>) {
-        let offsets = other
-            .offsets
-            .get(range.start..range.end.saturating_add(1))
-            .unwrap_or_default();
-        let (Some(first), Some(last)) = (offsets.first(), offsets.last()) else {
-            return;
+    pub(crate) fn append_range(&mut self, other: &VariableBuilder<O>, range: Range<usize>) -> Result<()> {
+        let offsets = other.offsets.get(range.start..range.end.saturating_add(1));
+        let ends = offsets.and_then(|offsets| offsets.first().zip(offsets.last()));
+        let span = ends.and_then(|(first, last)| {
+            let start = usize::try_from(first.to_u64()).ok()?;
+            Some((first.to_u64(), start..usize::try_from(last.to_u64()).ok()?))
+        });
+        let found = span.and_then(|(first, span)| Some((first, other.bytes.get(span)?)));
+        let (Some((first, bytes)), Some(offsets)) = (found, offsets) else {
+            return Err(beyond(&range, other.len()));
         };
-        let (first, last) = (first.to_u64(), last.to_u64());
-        let span = usize::try_from(first).ok().zip(usize::try_from(last).ok());
-        let bytes = span
-            .and_then(|(first, last)| other.bytes.get(first..last))
-            .unwrap_or_default();
         self.append_run(
             bytes,
             offsets.iter().skip(1).map(|end| end.to_u64().wrapping_sub(first)),
         );
+        Ok(())
     }
 
     /// Refuses more bytes than the offsets can count.

@@ -75,8 +75,7 @@ impl Fsst {
         let mut all = out.another();
         self.append_range(at, stored, span.clone(), &mut all)?;
         wanted.each(n, |range| {
-            out.append_range(&all, range.start - span.start..range.end - span.start);
-            Ok(())
+            out.append_range(&all, range.start - span.start..range.end - span.start)
         })
     }
 
