@@ -187,6 +187,9 @@ def test_inspect_says_why_each_page_is_what_it_is(version: str, tmp_path: Path, 
     text = run("inspect", path, "--why")
     assert "bit packed" in text
     assert "> " in text
+    small = _json(run, "inspect", path, "--why", "--compression", "small")
+    ways = {way["name"] for page in small["pages"] for way in page["alternatives"]}
+    assert any("zstd" in name for name in ways), "a small file has it"
 
 
 def test_errors_are_one_line_and_a_code(table: str, run: Run) -> None:

@@ -26,7 +26,7 @@ def inspect(options: Namespace, output: Output) -> None:
     store = resolve(folder or "/", storage_options=storage_options(options))
     layout = read_layout(store, name)
     if options.why:
-        show_why(weigh(store, name, layout, output), layout, options.file, output)
+        show_why(weigh(store, name, layout, options.compression, output), layout, options.file, output)
         return
     ratios = _ratios(store, name, layout, output)
     if output.as_json:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import get_args
 
 from .. import __version__
 from ..exceptions import EskerError
+from ..lance.write.compression import DEFAULT_COMPRESSION, Compression
 from . import cleanup, compact, info, inspect, repo, rows, tables
 from .amount import amount
 from .output import Output
@@ -82,6 +84,12 @@ def _parser() -> argparse.ArgumentParser:
     layout = command("inspect", "What one data file holds: columns, pages, encodings, bytes.", inspect.inspect, "FILE")
     layout.add_argument(
         "--why", action="store_true", help="for each page, its other possible encodings and their sizes"
+    )
+    layout.add_argument(
+        "--compression",
+        choices=get_args(Compression),
+        default=DEFAULT_COMPRESSION,
+        help="how small files are to be, as --why weighs their encodings (default: %(default)s)",
     )
     repo.add_commands(commands)
     return parser

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from .._native.file import Alternative, ColumnLayout, FileLayout, PageLayout, why
 from .._native.store import Store
 from ..exceptions import UnsupportedError
-from ..lance.write.compression import DEFAULT_COMPRESSION
+from ..lance.write.compression import Compression
 from .output import Output
 
 
@@ -37,24 +37,24 @@ class Weighed:
         return sum(size for _, size in self.page.buffers)
 
 
-def weigh(store: Store, name: str, layout: FileLayout, output: Output) -> list[Weighed]:
-    """The possible encodings of each page of a file. Reads all pages.
+def weigh(store: Store, name: str, layout: FileLayout, compression: Compression, output: Output) -> list[Weighed]:
+    """The possible encodings of each page of a file, as a write with that `compression` weighs them. Reads all pages.
 
     Example:
-        `weigh(store, "a.lance", layout, output)`
+        `weigh(store, "a.lance", layout, "balanced", output)`
     """
     pages = [(column, number, page) for column in layout.columns for number, page in enumerate(column.pages)]
     weighed = []
     with output.progress("weighing pages", len(pages)) as tally:
         for column, number, page in pages:
-            weighed.append(Weighed(column, number, page, _ways(store, name, column.index, number)))
+            weighed.append(Weighed(column, number, page, _ways(store, name, column.index, number, compression)))
             tally.add(parts=1)
     return weighed
 
 
-def _ways(store: Store, name: str, column: int, page: int) -> list[Alternative]:
+def _ways(store: Store, name: str, column: int, page: int, compression: Compression) -> list[Alternative]:
     try:
-        return why(store, name, column, page, DEFAULT_COMPRESSION)
+        return why(store, name, column, page, compression)
     except UnsupportedError:
         # File versions without a choice of encodings.
         return []
