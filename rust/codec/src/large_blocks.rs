@@ -218,7 +218,10 @@ pub(crate) fn give_back() {
 fn release(block: Block) {
     #[cfg(target_os = "linux")]
     {
-        let page = 4096;
+        // SAFETY: it takes no pointer.
+        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) })
+            .unwrap_or(1 << 16)
+            .max(1);
         let skipped = block.memory.align_offset(page);
         let whole = block.size.saturating_sub(skipped) / page * page;
         if whole > 0 {

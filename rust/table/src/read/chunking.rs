@@ -25,6 +25,12 @@ const SMALL_CHUNK_BYTES: u64 = 1024 * 1024;
 /// The most bytes of a chunk that is larger than its target for the sake of the pages' units.
 const LARGEST_CHUNK_BYTES: u64 = 32 * 1024 * 1024;
 
+/// While a filter keeps fewer rows than one in so many, the other columns are hardly read, and chunks may be larger.
+const FEW_KEPT: u64 = 64;
+
+/// How many times as many rows such chunks have at most, where a row's other columns have this many times the bytes of the filter's.
+const TIMES_FEW: u64 = 16;
+
 /// Chunks per thread in a fragment, so that threads finish at nearly the same time.
 const CHUNKS_PER_THREAD: u64 = 4;
 
@@ -62,6 +68,8 @@ const FIRST_PART: u64 = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ChunkSize {
     pub(super) rows: u64,
+    /// The same while the filter keeps few rows.
+    pub(super) few_rows: u64,
     /// A chunk ends at a multiple of it.
     pub(super) unit: u64,
     pub(super) bytes_per_row: u64,
@@ -83,7 +91,23 @@ pub(super) fn chunk_size(
     let bytes = tested.saturating_add(source.other_columns.bytes_per_row());
     let bytes = bytes.saturating_add(source.blob_bytes_per_row).max(1);
     let target = if is_far { FAR_CHUNK_BYTES } else { NEAR_CHUNK_BYTES };
-    size_of(bytes, physical_rows, batch_size, threads(), target)
+    let size = size_of(bytes, physical_rows, batch_size, threads(), target);
+    with_few(size, tested, target)
+}
+
+/// The same with larger chunks for filters that keep few rows, where rows are wide beside the filter's columns: a chunk of a few blobs would
+/// hardly be worth its task.
+fn with_few(size: ChunkSize, tested: u64, target: u64) -> ChunkSize {
+    let others = size.bytes_per_row.saturating_sub(tested);
+    if others < tested.max(1).saturating_mul(TIMES_FEW) {
+        return size;
+    }
+    let most = (target / tested.max(1)).min(LARGEST_CHUNK_BYTES / size.bytes_per_row.max(1));
+    let times = (most / size.rows.max(1)).clamp(1, TIMES_FEW);
+    ChunkSize {
+        few_rows: size.rows.saturating_mul(times),
+        ..size
+    }
 }
 
 fn size_of(bytes: u64, physical_rows: u64, batch_size: Option<usize>, threads: u64, target: u64) -> ChunkSize {
@@ -96,12 +120,14 @@ fn size_of(bytes: u64, physical_rows: u64, batch_size: Option<usize>, threads: u
         // A multiple of the batch size, so that no batch is cut at the end of a chunk.
         Some(size) => ChunkSize {
             rows: rows.div_ceil(size).saturating_mul(size),
+            few_rows: rows.div_ceil(size).saturating_mul(size),
             unit: 1,
             bytes_per_row: bytes,
             of_rows: physical_rows,
         },
         None => ChunkSize {
             rows,
+            few_rows: rows,
             unit,
             bytes_per_row: bytes,
             of_rows: physical_rows,
@@ -142,6 +168,9 @@ pub(super) struct Decoded {
     is_known: Arc<AtomicBool>,
     /// Whether the types tell all, so that nothing has to be seen.
     is_fixed: bool,
+    /// Rows of the chunks that were read, and those of them that came out.
+    rows: Arc<AtomicU64>,
+    kept: Arc<AtomicU64>,
 }
 
 impl Decoded {
@@ -153,11 +182,22 @@ impl Decoded {
             bytes_per_row: Arc::new(AtomicU64::new(widths.iter().flatten().sum())),
             is_known: Arc::new(AtomicBool::new(is_fixed)),
             is_fixed,
+            rows: Arc::default(),
+            kept: Arc::default(),
         }
+    }
+
+    /// Whether few rows of the chunks that were read came out.
+    pub(super) fn keeps_few(&self) -> bool {
+        let (rows, kept) = (self.rows.load(Relaxed), self.kept.load(Relaxed));
+        rows > 0 && kept.saturating_mul(FEW_KEPT) <= rows
     }
 
     /// Takes in a chunk that was read.
     pub(super) fn see(&self, rows: u64, batches: &[RecordBatch]) {
+        let kept: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        self.rows.fetch_add(rows, Relaxed);
+        self.kept.fetch_add(kept as u64, Relaxed);
         if rows == 0 || self.is_fixed {
             return;
         }
@@ -281,6 +321,7 @@ mod tests {
         let of = |kinds: &[DataType]| Decoded::of(&Schema::new(kinds.iter().cloned().map(field).collect::<Vec<_>>()));
         let size = ChunkSize {
             rows: 1 << 20,
+            few_rows: 1 << 20,
             unit: 4096,
             bytes_per_row: 1,
             of_rows: 1 << 20,
@@ -337,6 +378,31 @@ mod tests {
         assert_eq!((blobs.rows, blobs.unit), (8, 1));
         let batches = size_of(8, 100_000_000, Some(1000), 2, NEAR_CHUNK_BYTES);
         assert_eq!((batches.rows % 1000, batches.unit), (0, 1));
+    }
+
+    #[test]
+    fn test_chunks_of_wide_rows_grow_while_a_filter_keeps_few() {
+        // A key of 8 bytes beside blobs.
+        let blobs = with_few(size_of(100_008, 4000, None, 2, NEAR_CHUNK_BYTES), 8, NEAR_CHUNK_BYTES);
+        assert_eq!((blobs.rows, blobs.few_rows), (20, 320));
+        let huge = with_few(size_of(10 << 20, 4000, None, 2, NEAR_CHUNK_BYTES), 8, NEAR_CHUNK_BYTES);
+        assert_eq!((huge.rows, huge.few_rows), (1, 3));
+        let batches = with_few(
+            size_of(100_008, 4000, Some(7), 2, NEAR_CHUNK_BYTES),
+            8,
+            NEAR_CHUNK_BYTES,
+        );
+        assert_eq!((batches.rows % 7, batches.few_rows % 7), (0, 0));
+        // Numbers only.
+        let numbers = with_few(size_of(48, 4_000_000, None, 2, NEAR_CHUNK_BYTES), 8, NEAR_CHUNK_BYTES);
+        assert_eq!(numbers.rows, numbers.few_rows);
+        let decoded = Decoded::of(&Schema::new(vec![arrow_schema::Field::new("c", DataType::Int64, true)]));
+        assert!(!decoded.keeps_few());
+        decoded.see(20, &[]);
+        assert!(decoded.keeps_few());
+        let column: arrow_array::ArrayRef = Arc::new(arrow_array::Int64Array::from(vec![1; 20]));
+        decoded.see(20, &[RecordBatch::try_from_iter([("c", column)]).unwrap()]);
+        assert!(!decoded.keeps_few());
     }
 
     #[test]

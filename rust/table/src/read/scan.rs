@@ -367,6 +367,11 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                 let (decoded, known) = (planned.decoded.clone(), planned.decoded.clone());
                 let next_size = move || {
                     let rows = sizes.next().unwrap_or(size.rows);
+                    let rows = if known.keeps_few() {
+                        rows.max(size.few_rows)
+                    } else {
+                        rows
+                    };
                     known.bounded(rows, size, batch_size, is_far)
                 };
                 let chunks = groups_by(rows, size.unit, next_size).map(move |rows| {
