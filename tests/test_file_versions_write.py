@@ -169,7 +169,12 @@ ASKED: dict[str, tuple[pa.Array, dict[str, str], str]] = {
     "zstd": (pa.array([f"{i % 97} is a text" for i in range(ROWS)]), {"compression": "zstd"}, "zstd("),
     "none": (pa.array(range(ROWS)), {"compression": "none"}, "mini_block(flat(64)"),
     "runs": (pa.array([i // 2 for i in range(ROWS)], pa.int32()), {"rle-threshold": "0.9"}, "rle("),
-    "no runs": (pa.array([i // 100 for i in range(ROWS)]), {"rle-threshold": "0"}, "lz4(byte_stream_split("),
+    # Without a dictionary, whose numbers would be runs.
+    "no runs": (
+        pa.array([i // 100 for i in range(ROWS)]),
+        {"rle-threshold": "0", "dict-size-ratio": "0.001"},
+        "lz4(byte_stream_split(",
+    ),
     "split": (pa.array(_RNG.normal(size=ROWS)), {"compression": "zstd", "bss": "on"}, "byte_stream_split"),
     "full zip": (pa.array(["short"] * ROWS + ["shorter"]), {"structural-encoding": "fullzip"}, "full_zip("),
     "chunks": (pa.array(["x" * 300 + str(i) for i in range(99)]), {"structural-encoding": "miniblock"}, "mini_block("),
