@@ -79,6 +79,12 @@ struct Blocks {
 }
 
 impl Blocks {
+    const NONE: Blocks = Blocks {
+        blocks: [Block::NONE; MOST],
+        len: 0,
+        bytes: 0,
+    };
+
     /// The block that is the least too large for some bytes, by a quarter at most; of equals the youngest, which is in the caches.
     fn take(&mut self, size: usize, align: usize) -> Option<Block> {
         let most = size.saturating_add(size / 4);
@@ -142,11 +148,7 @@ unsafe impl Sync for Shared {}
 
 static SHARED: Shared = Shared {
     busy: AtomicBool::new(false),
-    blocks: UnsafeCell::new(Blocks {
-        blocks: [Block::NONE; MOST],
-        len: 0,
-        bytes: 0,
-    }),
+    blocks: UnsafeCell::new(Blocks::NONE),
     kept_for_ms: AtomicU64::new(10_000),
     sparing: AtomicUsize::new(0),
 };
@@ -405,11 +407,7 @@ mod tests {
 
     #[test]
     fn test_a_block_that_another_thread_frees_is_taken_again() {
-        let mut blocks = Blocks {
-            blocks: [Block::NONE; MOST],
-            len: 0,
-            bytes: 0,
-        };
+        let mut blocks = Blocks::NONE;
         let block = |size: usize| Block {
             memory: std::ptr::without_provenance_mut(size * 4096),
             size,
@@ -439,11 +437,7 @@ mod tests {
     fn test_who_holds_the_blocks_keeps_nobody_waiting() {
         let shared = Shared {
             busy: AtomicBool::new(true),
-            blocks: UnsafeCell::new(Blocks {
-                blocks: [Block::NONE; MOST],
-                len: 0,
-                bytes: 0,
-            }),
+            blocks: UnsafeCell::new(Blocks::NONE),
             kept_for_ms: AtomicU64::new(1000),
             sparing: AtomicUsize::new(1),
         };

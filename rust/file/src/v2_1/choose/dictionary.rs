@@ -25,8 +25,11 @@ const TRIED_BYTES: usize = 96 * 1024;
 /// Bytes of a value are estimated in thousandths.
 const THOUSAND: usize = 1000;
 
-/// Items that are this part of their numbers' bytes or more are compressed as well as can be.
+/// Items that are this part of their numbers' bytes or more are compressed as well as can be,
 const WORTH_TIME: usize = 16;
+
+/// if they are this part of the values' bytes, too: otherwise all of the page is next to nothing.
+const WORTH_BYTES: usize = 128;
 
 /// A dictionary, encoded, and how its numbers are to be.
 pub(crate) struct PlannedDictionary {
@@ -147,7 +150,7 @@ pub(super) fn dictionary_candidate(
         indices,
         items,
         plan: Plan { coding, around, price },
-    } = ordered(found, besides(values).saturating_add(shared), target)?;
+    } = ordered(found, plain, besides(values).saturating_add(shared), target)?;
     let bytes = price.bytes.saturating_add(items.bytes.len());
     let price = Price {
         bytes,
@@ -183,8 +186,8 @@ struct Ordered {
 }
 
 /// Items in the order in which they come, which keeps the numbers of the first values small, or sorted, where neighbours share bytes: what
-/// takes fewer bytes.
-fn ordered(found: Distinct, besides: u64, target: Target) -> Result<Ordered> {
+/// takes fewer bytes. `plain` is what the values take as they are.
+fn ordered(found: Distinct, plain: usize, besides: u64, target: Target) -> Result<Ordered> {
     let schemes = item_schemes(&found.items, found.indices.len, target);
     let encoded = |found: &Distinct, schemes: &[Scheme]| {
         dictionary::encode_items(&target.leaf.name, &found.items, schemes, target.large())
@@ -214,7 +217,8 @@ fn ordered(found: Distinct, besides: u64, target: Target) -> Result<Ordered> {
     let mut items = items;
     for scheme in schemes.get(tried..).unwrap_or_default() {
         // It takes a hundred times as long, and is not always smaller.
-        if *scheme == Scheme::THOROUGH && items.bytes.len() < plan.price.bytes / WORTH_TIME {
+        let worth = (plan.price.bytes / WORTH_TIME).max(plain / WORTH_BYTES);
+        if *scheme == Scheme::THOROUGH && items.bytes.len() < worth {
             continue;
         }
         let other = encoded(&found, std::slice::from_ref(scheme))?;
