@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import esker
-from esker._native.file import inspect
-from esker._native.store import Store
+import esker.fragment
 from esker.exceptions import InvalidArgumentError, UnsupportedError
 from esker.file import LanceFileReader, LanceFileWriter
+from tests.page_encodings import page_encodings
 from tests.random_columns import STYLES, RandomColumns
 from tests.rounds import rounds
 from tests.samples import same
@@ -68,11 +68,6 @@ def _written(table: pa.Table, path: Path, **options: Any) -> Path:
     with LanceFileWriter(path, table.schema, **options) as writer:
         writer.write_batch(table)
     return path
-
-
-def _encodings(path: Path) -> str:
-    layout = inspect(Store(str(path.parent)), path.name)
-    return " ".join(page.encoding for column in layout.columns for page in column.pages)
 
 
 def _check(path: Path, table: pa.Table) -> None:
@@ -143,8 +138,8 @@ def test_without_a_goal_a_file_is_balanced(tmp_path: Path) -> None:
     table = pa.table({"c": COLUMNS["int64_time"]})
     plain = _written(table, tmp_path / "a.lance").read_bytes()
     assert plain == _written(table, tmp_path / "b.lance", compression="balanced").read_bytes()
-    assert "lz4" in _encodings(_written(table, tmp_path / "c.lance", compression="balanced"))
-    assert "lz4" not in _encodings(_written(table, tmp_path / "d.lance", compression="fast"))
+    assert "lz4" in page_encodings(_written(table, tmp_path / "c.lance", compression="balanced"))
+    assert "lz4" not in page_encodings(_written(table, tmp_path / "d.lance", compression="fast"))
 
 
 def test_field_metadata_go_before_the_goal(tmp_path: Path) -> None:
@@ -152,8 +147,8 @@ def test_field_metadata_go_before_the_goal(tmp_path: Path) -> None:
     field = pa.field("c", values.type, metadata={"lance-encoding:compression": "none"})
     table = pa.Table.from_arrays([values], schema=pa.schema([field]))
     path = _written(table, tmp_path / "a.lance", compression="small")
-    assert "zstd" not in _encodings(path)
-    assert "lz4" not in _encodings(path)
+    assert "zstd" not in page_encodings(path)
+    assert "lz4" not in page_encodings(path)
 
 
 def _table(uri: Path, goal: Goal | None = None, **options: Any) -> esker.LanceDataset:
@@ -163,7 +158,7 @@ def _table(uri: Path, goal: Goal | None = None, **options: Any) -> esker.LanceDa
 
 def _files(dataset: esker.LanceDataset) -> dict[str, str]:
     folder = Path(dataset.uri) / "data"
-    return {path.name: _encodings(path) for path in folder.glob("*.lance")}
+    return {path.name: page_encodings(path) for path in folder.glob("*.lance")}
 
 
 def test_a_table_keeps_the_goal_and_all_later_writes_follow_it(tmp_path: Path) -> None:
@@ -188,6 +183,39 @@ def test_a_table_keeps_the_goal_and_all_later_writes_follow_it(tmp_path: Path) -
     dataset.optimize.compact_files()
     assert all("zstd" in found for found in new_files(esker.dataset(dataset.uri)))
     same(lance.dataset(dataset.uri).to_table(), esker.dataset(dataset.uri).to_table())
+
+
+def test_fragments_that_are_written_apart_follow_the_goal_of_their_table(tmp_path: Path) -> None:
+    dataset = _table(tmp_path / "t", "small")
+    known = set(_files(dataset))
+    fragments = esker.fragment.write_fragments(dataset.to_table(), dataset, mode="append")
+    written = {name: found for name, found in _files(dataset).items() if name not in known}
+    assert written
+    assert all("zstd" in found for found in written.values())
+    committed = esker.LanceDataset.commit(
+        dataset.uri, esker.LanceOperation.Append(fragments), read_version=dataset.version
+    )
+    assert committed.config()["esker.compression"] == "small"
+    same(lance.dataset(dataset.uri).to_table(), committed.to_table())
+    known.update(written)
+    esker.fragment.write_fragments(dataset.to_table(), dataset, mode="append", compression="fast")
+    assert all("zstd" not in found for name, found in _files(dataset).items() if name not in known)
+
+
+@pytest.mark.parametrize("copied", ["shallow", "deep", "branch"])
+def test_clones_and_branches_keep_the_goal(copied: str, tmp_path: Path) -> None:
+    dataset = _table(tmp_path / "t", "small")
+    if copied == "branch":
+        other = dataset.create_branch("b")
+    else:
+        other = getattr(dataset, f"{copied}_clone")(str(tmp_path / "c"), dataset.version)
+    assert other.config()["esker.compression"] == "small"
+    known = set((tmp_path).rglob("*.lance"))
+    appended = esker.write_dataset(dataset.to_table(), other, mode="append")
+    written = [path for path in tmp_path.rglob("*.lance") if path not in known and path.is_file()]
+    assert written
+    assert all("zstd" in page_encodings(path) for path in written)
+    assert appended.count_rows() == 2 * ROWS
 
 
 def test_an_append_may_have_a_goal_of_its_own(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import deltalake
+import lance
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
@@ -13,6 +14,7 @@ from pyspark.sql import types as T
 import esker
 import esker.spark
 from esker.exceptions import AlreadyExistsError, InvalidArgumentError, SchemaMismatchError
+from tests.page_encodings import page_encodings
 from tests.spark.jobs import planned, staged
 
 NUMBERS = T.StructType([T.StructField("id", T.LongType())])
@@ -105,3 +107,30 @@ def test_predicate_overwrites_land_beside_appends_of_other_ranges(tmp_path: Path
     writer.commit(messages)
     found = sorted(deltalake.DeltaTable(uri).to_pyarrow_table()["id"].to_pylist())
     assert found == [0, *range(100, 125), 500]
+
+
+def test_a_lance_table_keeps_its_compression_through_writes_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    rows = spark.sql("SELECT id, concat('text ', id % 1000, repeat('x', 20)) AS s FROM range(40000)").coalesce(1)
+
+    def encodings(known: set[Path]) -> list[str]:
+        fresh = [path for path in (tmp_path / "t" / "data").glob("*.lance") if path not in known]
+        known.update(fresh)
+        return [page_encodings(path) for path in fresh]
+
+    known: set[Path] = set()
+    esker.spark.write(rows, uri, compression="small")
+    assert esker.dataset(uri).config()["esker.compression"] == "small"
+    assert all("zstd" in found for found in encodings(known))
+    esker.spark.write(rows, uri, mode="append")
+    rows.write.format("esker").mode("append").save(uri)
+    assert [("zstd" in found) for found in encodings(known)] == [True, True]
+    esker.spark.write(rows, uri, mode="append", compression="fast")
+    assert ["zstd" in found for found in encodings(known)] == [False]
+    assert esker.dataset(uri).config()["esker.compression"] == "small"
+    rows.write.format("esker").mode("overwrite").option("compression", "fast").save(uri)
+    assert esker.dataset(uri).config()["esker.compression"] == "fast"
+    assert ["zstd" in found for found in encodings(known)] == [False]
+    assert lance.dataset(uri).count_rows() == 40_000
+    with pytest.raises(InvalidArgumentError, match="tiny"):
+        esker.spark.write(rows, uri, mode="append", compression="tiny")  # type: ignore[arg-type]
