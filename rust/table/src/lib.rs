@@ -24,6 +24,7 @@ pub mod flags;
 pub mod fragment;
 mod fragment_list;
 pub mod fragment_reuse;
+pub mod fuzz;
 pub mod index;
 mod layout;
 pub mod manifest;
