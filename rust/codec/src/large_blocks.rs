@@ -37,20 +37,31 @@ pub struct Allocator;
 /// While one of these is there, new memory takes the place of what waits: work that is bounded in memory. Scans rather keep it, as the next
 /// one takes the same blocks.
 #[derive(Debug)]
-pub struct Sparing(());
+pub struct Sparing {
+    /// Bytes that may wait nevertheless.
+    kept: usize,
+}
 
 impl Sparing {
     /// Begins to spare memory.
     #[must_use]
     pub fn begin() -> Sparing {
+        Sparing::keeping(0)
+    }
+
+    /// Begins to spare memory but for some bytes, which may wait: new memory has to be cleared, which takes time.
+    #[must_use]
+    pub fn keeping(kept: usize) -> Sparing {
+        SHARED.kept.fetch_add(kept, Ordering::Relaxed);
         SHARED.sparing.fetch_add(1, Ordering::Relaxed);
-        Sparing(())
+        Sparing { kept }
     }
 }
 
 impl Drop for Sparing {
     fn drop(&mut self) {
         SHARED.sparing.fetch_sub(1, Ordering::Relaxed);
+        SHARED.kept.fetch_sub(self.kept, Ordering::Relaxed);
     }
 }
 
@@ -109,6 +120,14 @@ impl Blocks {
         Some(block)
     }
 
+    /// The oldest one, if more bytes wait than may.
+    fn oldest_beyond(&mut self, kept: usize) -> Option<Block> {
+        if self.bytes <= kept {
+            return None;
+        }
+        self.remove(0)
+    }
+
     /// The oldest one, if it has to make room for a new block of some bytes, or has waited for too long.
     fn outdated(&mut self, size: usize, now: Instant, kept_for: Duration) -> Option<Block> {
         let oldest = self.blocks.first().filter(|_| self.len > 0)?;
@@ -140,6 +159,8 @@ struct Shared {
     kept_for_ms: AtomicU64,
     /// How many are sparing.
     sparing: AtomicUsize,
+    /// Bytes that may wait while somebody is.
+    kept: AtomicUsize,
 }
 
 // SAFETY: `with` alone looks at the blocks, and `busy` lets one thread at a time do so. A block's memory is nobody's while it waits, so that any
@@ -151,6 +172,7 @@ static SHARED: Shared = Shared {
     blocks: UnsafeCell::new(Blocks::NONE),
     kept_for_ms: AtomicU64::new(10_000),
     sparing: AtomicUsize::new(0),
+    kept: AtomicUsize::new(0),
 };
 
 impl Shared {
@@ -176,8 +198,9 @@ impl Shared {
         let found = self.with(|blocks| blocks.take(size, align))?;
         if found.is_none() && self.sparing.load(Ordering::Relaxed) > 0 {
             let mut released = 0;
+            let kept = self.kept.load(Ordering::Relaxed);
             while released < size {
-                let Some(block) = self.with(|blocks| blocks.remove(0)).flatten() else {
+                let Some(block) = self.with(|blocks| blocks.oldest_beyond(kept)).flatten() else {
                     break;
                 };
                 released += block.size;
@@ -422,6 +445,10 @@ mod tests {
         assert_eq!(blocks.take(1_010_000, 64).map(|block| block.size), Some(1_200_000));
         assert!(blocks.take(1_010_000, 64).is_none());
         assert_eq!((blocks.len, blocks.bytes), (1, 2_000_000));
+        assert!(blocks.oldest_beyond(2_000_000).is_none());
+        assert!(blocks.oldest_beyond(1_999_999).is_some());
+        assert!(blocks.oldest_beyond(0).is_none());
+        assert!(blocks.put(block(2_000_000)));
         // The oldest goes when it has waited, or where there is no room.
         let now = Instant::now();
         assert!(blocks.outdated(1, now, Duration::from_secs(60)).is_none());
@@ -440,6 +467,7 @@ mod tests {
             blocks: UnsafeCell::new(Blocks::NONE),
             kept_for_ms: AtomicU64::new(1000),
             sparing: AtomicUsize::new(1),
+            kept: AtomicUsize::new(0),
         };
         assert!(shared.take(1_000_000, 64).is_none());
         assert!(!shared.put(null_mut(), 1_000_000));

@@ -24,6 +24,9 @@ const FAR_UNITS: usize = 16;
 /// A part of the memory for the metadata of old files, which need not be read again then.
 const METADATA_SHARE: u64 = 8;
 
+/// A part of the memory that may be kept of what was freed, rather than that new memory is cleared for each buffer that is larger.
+const KEPT_SHARE: u64 = 32;
+
 /// A part of the memory for values that wait to fill a page; the rest is for what is read ahead and for pages that are encoded.
 const WAITING_SHARE: u64 = 4;
 
@@ -124,6 +127,11 @@ impl RewriteRequest {
     /// The most bytes of metadata of old files that are kept.
     pub(super) fn metadata_bytes(&self) -> u64 {
         self.memory_limit / METADATA_SHARE
+    }
+
+    /// The bytes that may be kept of what was freed.
+    pub(super) fn kept_bytes(&self) -> usize {
+        usize::try_from(self.memory_limit / KEPT_SHARE).unwrap_or(0)
     }
 
     /// The size of a full page.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use esker_file::column_writer::{column_parts, ColumnPart, PageCounts};
+use esker_file::large_blocks::Sparing;
 use esker_file::writer::check_schema;
 use esker_file::FileVersion;
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -32,6 +33,7 @@ pub async fn rewrite_fragments(
 ) -> Result<RewriteOutcome> {
     manifest.check_readable()?;
     request.check()?;
+    let _sparing = Sparing::keeping(request.kept_bytes());
     let files = &Arc::new(files.for_one_pass(request.metadata_bytes()));
     let schema = manifest.schema()?;
     check_schema(&schema, request.version)?;
