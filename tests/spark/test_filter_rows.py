@@ -13,10 +13,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+import esker
+import esker.delta
 from tests.spark.conftest import load
 from tests.spark.jobs import read, wrote
 
@@ -135,3 +138,29 @@ def test_a_filter_keeps_the_rows_that_sparks_where_keeps(
         if found != expected:
             wrong[sql] = (sorted(found - expected)[:5], sorted(expected - found)[:5])
     assert wrong == {}
+
+
+@pytest.mark.parametrize("kind", ["lance", "delta"])
+@pytest.mark.parametrize(
+    ("condition", "here", "of_spark"),
+    [
+        ("i / 3 > 33", [], [1]),
+        ("i / 3.0 > 33", [1], [1]),
+        ("f = 0.1", [0], []),
+        (r"w = 'a\b'", [0], []),
+        ("d > 1", [0, 2], [0, 1, 2]),
+        ("d IN (cast('NaN' AS double))", [0], [0, 1]),
+    ],
+)
+def test_what_filters_mean_otherwise_than_spark_is_what_the_guide_says(
+    spark: SparkSession, kind: str, condition: str, here: list[int], of_spark: list[int], tmp_path: Path
+) -> None:
+    uri = str(tmp_path / "t")
+    values = {"d": [math.nan, -math.nan, 2.0], "i": [3, 101, 9], "w": ["a\\b", "a", "b"]}
+    rows = pa.table({"k": [0, 1, 2], **values, "f": pa.array([0.1, 0.2, 0.3], pa.float32())})
+    if kind == "lance":
+        esker.write_dataset(rows, uri)
+    else:
+        esker.delta.write_deltalake(uri, rows)
+    assert [row["k"] for row in read(uri, filter=condition)] == here
+    assert [row.k for row in load(spark, uri).where(condition).orderBy("k").collect()] == of_spark

@@ -149,11 +149,32 @@ def test_of_several_rows_of_a_key_the_latest_wins() -> None:
     import pyarrow as pa
 
     rows = pa.table({"k": [1, 2, 1, 1], "at": [3, 1, 9, None], "v": ["a", "b", "c", "d"]})
-    kept = _once(rows, ["k"], "at")
+    kept = _once(rows, ["k"], "at", is_delta=False)
     assert sorted(row["v"] for row in kept.to_pylist()) == ["b", "c"]
     with pytest.raises(InvalidArgumentError, match="4 rows of 2 keys"):
-        _once(rows, ["k"], None)
-    assert _once(rows.slice(0, 2), ["k"], None).num_rows == 2
+        _once(rows, ["k"], None, is_delta=False)
+    assert _once(rows.slice(0, 2), ["k"], None, is_delta=False).num_rows == 2
     nulls = pa.table({"k": [1, None, None, 1], "m": [1, 2, 2, 1], "v": ["a", "b", "c", "d"]})
-    assert sorted(_once(nulls, ["k", "m"], "v")["v"].to_pylist()) == ["b", "c", "d"]
-    assert _once(nulls.slice(1), ["k", "m"], None).num_rows == 3
+    assert sorted(_once(nulls, ["k", "m"], "v", is_delta=False)["v"].to_pylist()) == ["b", "c", "d"]
+    assert _once(nulls.slice(1), ["k", "m"], None, is_delta=False).num_rows == 3
+    # NaN is the highest value, as in Spark, and no name of a key is one of ours.
+    odd = pa.table({"rank": [1, 1, 1], "at": [float("nan"), 2.0, None], "v": ["a", "b", "c"]})
+    assert _once(odd, ["rank"], "at", is_delta=False)["v"].to_pylist() == ["a"]
+
+
+@pytest.mark.parametrize("kind", ["lance", "delta"])
+def test_zeros_of_both_signs_are_one_key_where_the_merge_takes_them_for_one(kind: str) -> None:
+    import pyarrow as pa
+
+    rows = pa.table({"k": [0.0, -0.0, 1.0], "at": [1, 2, 3]})
+    kept = _once(rows, ["k"], "at", is_delta=kind == "delta")
+    assert sorted(kept["at"].to_pylist()) == ([2, 3] if kind == "delta" else [1, 2, 3])
+
+
+def test_an_upsert_refuses_keys_that_are_one_and_values_without_an_order(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.readStream.format("rate").load().selectExpr("value AS k", "array(value) AS l", "struct(value) AS s")
+    with pytest.raises(InvalidArgumentError, match="each key once, found k, K"):
+        esker.spark.upsert_stream(rows, str(tmp_path / "t"), keys=["k", "K"])
+    for name in ("l", "s"):
+        with pytest.raises(InvalidArgumentError, match="values that have an order"):
+            esker.spark.upsert_stream(rows, str(tmp_path / "t"), keys=["k"], latest=name)

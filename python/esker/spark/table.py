@@ -78,6 +78,11 @@ class PinnedTable:
         return entry_of(self._table.manifest)
 
     @property
+    def described_schema(self) -> pa.Schema:
+        """The columns as filters see them."""
+        return self._table.described_schema
+
+    @property
     def num_rows(self) -> int:
         """The number of live rows."""
         return self._table.num_rows

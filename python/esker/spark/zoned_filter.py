@@ -8,19 +8,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from esker._native.expr import Predicate
+from esker._native.expr import Expression, Predicate
 from esker.arrow.predicate import portable_predicate
 from esker.delta.read.implied_terms import Term, all_of, implied_terms
-from esker.delta.read.session_zone import in_zone
+from esker.delta.read.session_zone import in_zone, leaps_in_zone
 from esker.delta.read.sql_names import columns_in_backticks
 from esker.exceptions import InvalidArgumentError, UnsupportedError
 from esker.lance.system_columns import with_system_columns
 
-__all__ = ["instants_apart", "reads_times", "told_zone", "whatever_the_zone", "zoned_predicate"]
+__all__ = [
+    "RowFilter",
+    "instants_apart",
+    "reads_times",
+    "row_filter",
+    "told_zone",
+    "whatever_the_zone",
+    "zoned_predicate",
+]
 
 _ROOM = timedelta(days=1)
 _LENGTH = len("2024-07-01 12:00:00.000000")
@@ -96,7 +105,41 @@ def zoned_predicate(sql: str, schema: pa.Schema, zone: str | None) -> Predicate:
         >>> zoned_predicate("id > 3", pa.schema({"id": pa.int64()}), "Europe/Berlin").columns
         ['id']
     """
-    return Predicate.parse_sql(instants_apart(sql), in_zone(with_system_columns(schema), zone))
+    there = with_system_columns(schema)
+    return Predicate.parse_sql(_timed(sql, there, zone), in_zone(there, zone))
+
+
+def row_filter(sql: str, schema: pa.Schema, zone: str | None) -> RowFilter:
+    """A filter for batches that have all of its columns, with times without a zone in `zone`.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.spark.zoned_filter import row_filter
+        >>> rows = pa.record_batch({"id": [3, 4]})
+        >>> row_filter("id > 3", rows.schema, None).evaluate(rows).to_pylist()
+        [False, True]
+    """
+    shown = in_zone(schema, zone)
+    return RowFilter(shown, Expression.parse_sql(_timed(sql, schema, zone), shown))
+
+
+@dataclass(frozen=True)
+class RowFilter:
+    """A filter over batches. `row_filter` makes one."""
+
+    schema: pa.Schema
+    expression: Expression
+
+    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+        """Whether it keeps each row: true, false or null."""
+        if not batch.schema.equals(self.schema):
+            arrays = [column.cast(field.type) for column, field in zip(batch.columns, self.schema, strict=True)]
+            batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        return pa.array(self.expression.evaluate(batch))
+
+
+def _timed(sql: str, schema: pa.Schema, zone: str | None) -> str:
+    return instants_apart(leaps_in_zone(sql, schema, zone))
 
 
 def whatever_the_zone(sql: str, schema: pa.Schema) -> list[Predicate]:

@@ -32,6 +32,9 @@ _CLOCK = re.compile(
     r"|(?<![\w.])(?P<word>now|getdate|current_timestamp|today|curdate|current_date)\b(?!\s*\.)(?P<call>\s*\(\s*\))?(?!\s*\()",
     re.IGNORECASE,
 )
+_COMPARED = r"(?:<=|>=|<>|!=|==|=|<|>)"
+_COLUMN_BEFORE = re.compile(rf"(?<![\w.`])(?P<name>`[^`]+`|\w+)\s*{_COMPARED}\s*$")
+_COLUMN_AFTER = re.compile(rf"\s*{_COMPARED}\s*(?P<name>`[^`]+`|\w+)(?![\w.`(])")
 _NAMED_ZONE = re.compile(r":\d{2}(?:\.\d+)?\s+[A-Za-z][\w/+-]*$")
 _WITH_ZONE = re.compile(r"\d\s*(?:Z|[+-]\d{2}(?::?\d{2})?)$", re.IGNORECASE)
 
@@ -153,7 +156,8 @@ def clock_in_zone(sql: str, columns: Collection[str], session_timezone: str | No
 def leaps_in_zone(sql: str, schema: pa.Schema, session_timezone: str | None) -> str:
     """The same filter with `timestamp '...'`, or casts, as moments where the session's clocks leap, or show them twice.
 
-    It is the moment that `instant` gives. Where a filter reads columns of times without a zone, it may be such a time.
+    It is the moment that `instant` gives. A text that is compared with a column of times with a zone is such a moment,
+    too. Where a filter reads columns of times without a zone, what is not compared with another one may be such a time.
 
     Args:
         sql: Names are in backticks, texts in single quotes.
@@ -168,13 +172,24 @@ def leaps_in_zone(sql: str, schema: pa.Schema, session_timezone: str | None) -> 
         "t > timestamp '2024-07-01 12:00:00'"
     """
     zone, name = zone_of(session_timezone), zone_name(session_timezone)
-    zoneless = [field.name for field in schema if re.search(r"timestamp\[\w+\]", str(field.type))]
-    if not isinstance(zone, ZoneInfo) or any(re.search(rf"\b{re.escape(column)}\b", sql, re.I) for column in zoneless):
+    if not isinstance(zone, ZoneInfo):
         return sql
+    zoneless = [field.name for field in schema if re.search(r"timestamp\[\w+\]", str(field.type))]
+    may_be_zoneless = any(re.search(rf"\b{re.escape(column)}\b", sql, re.I) for column in zoneless)
+    zoned = {field.name.lower() for field in schema if pa.types.is_timestamp(field.type) and field.type.tz is not None}
+
+    def is_compared_with_zoned(found: re.Match[str]) -> bool:
+        sides = (_COLUMN_BEFORE.search(sql[: found.start()]), _COLUMN_AFTER.match(sql[found.end() :]))
+        return any(side is not None and side["name"].strip("`").lower() in zoned for side in sides)
 
     def replaced(found: re.Match[str]) -> str:
+        text, compared = _moment(found), is_compared_with_zoned(found)
+        if text is None and compared and found.group().startswith("'"):
+            text = found.group()[1:-1]
+        if text is None or (may_be_zoneless and not compared):
+            return found.group()
         try:
-            moment = datetime.fromisoformat(_moment(found) or "")
+            moment = datetime.fromisoformat(text)
         except ValueError:
             return found.group()
         offsets = {moment.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1)}

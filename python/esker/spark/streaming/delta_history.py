@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -17,13 +17,14 @@ from esker.delta.log.changes import read_change
 from esker.delta.log.conflict import CommitActions
 from esker.delta.log.entries import LOG, commit_path, newest_version
 from esker.delta.read.change_feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, ChangeFeed, FileChange
+from esker.delta.read.conform import MappingMode, physical_name
 from esker.delta.read.file_reader import TableFile, TableFileReader
 from esker.delta.read.filesystem import FileLocator
 from esker.delta.read.filters import bind
 from esker.delta.read.scan import TableScan
 from esker.delta.read.sql_names import columns_in_backticks
 from esker.delta.read.versions import commit_times
-from esker.exceptions import NotFoundError
+from esker.exceptions import NotFoundError, SchemaMismatchError
 from esker.spark.cast import cast_batch
 from esker.spark.delta_reader import open_delta, zoned_sql
 from esker.spark.options import ReadOptions, TableAddress
@@ -199,14 +200,16 @@ class DeltaHistory(TableHistory):
 
     def changes(self, first: int, last: int) -> Iterator[VersionPieces]:
         """What the versions `first` to `last` add, or change."""
-        known = self._snapshot.version
-        self._snapshot = self._snapshot.refresh(self._store)
-        if self._snapshot.version > known:
+        before = self._snapshot
+        snapshot = before.refresh(self._store)
+        if snapshot.version > before.version:
             # Files are read by the columns that the table has now.
-            there = TableScan.schema_of(self._snapshot)
+            there = TableScan.schema_of(snapshot)
             feed = {CHANGE_TYPE.name, COMMIT_VERSION.name, COMMIT_TIMESTAMP.name} if self._options.feed else set()
             wanted = StructType([field for field in self._schema.fields if field.name not in feed])
-            check_columns(self._snapshot.version, self.uri, there, wanted)
+            check_columns(snapshot.version, self.uri, there, wanted)
+            self._check_replaced(before, snapshot, wanted.names)
+        self._snapshot = snapshot
         reader = self._reader(self._snapshot)
         if self._options.feed:
             yield from self._fed(reader, first, last)
@@ -216,6 +219,19 @@ class DeltaHistory(TableHistory):
             if not change.known:
                 raise cleaned_up(version, self.uri)
             yield VersionPieces(version, self._added(reader, change), True)
+
+    def _check_replaced(self, before: Snapshot, snapshot: Snapshot, names: list[str]) -> None:
+        """Checks that names still stand for the columns for which they stood: mapped columns may exchange theirs."""
+        known, there = pa.schema(before), pa.schema(snapshot)
+        for name in names:
+            was = physical_name(known.field(name), cast("MappingMode", before.column_mapping))
+            found = physical_name(there.field(name), cast("MappingMode", snapshot.column_mapping))
+            if was != found:
+                raise SchemaMismatchError(
+                    f"column {name!r} of {self.uri} is another one in version {snapshot.version}, expected the "
+                    f"one with which the query was started ({was}), found {found}; {READ_AGAIN}",
+                    column=name,
+                )
 
     def _added(self, reader: TableFileReader, change: CommitActions) -> list[Piece]:
         adds, removes = (

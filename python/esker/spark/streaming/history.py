@@ -61,6 +61,16 @@ class Piece(ABC):
     def partitions(self, first: int, last: int) -> list[InputPartition]:
         """What tasks read of its units [first, last)."""
 
+    def rows_between(self, first: int, last: int) -> int:
+        """How many rows its units [first, last) have, about."""
+        return -(-self.rows * (last - first) // max(self.length, 1))
+
+    def units_of(self, first: int, rows: int) -> int:
+        """How many units from `first` on have so many rows, about, or fewer if these are all."""
+        left = self.length - first
+        there = self.rows_between(first, self.length)
+        return left if rows >= there else left * max(rows, 0) // there
+
 
 @dataclass(frozen=True)
 class VersionPieces:

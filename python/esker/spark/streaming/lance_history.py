@@ -14,9 +14,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
 
+import numpy as np
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
@@ -24,11 +26,15 @@ from esker._native.table import Fragment, Manifest
 from esker.exceptions import NotFoundError, UnsupportedError
 from esker.lance import LanceLog
 from esker.lance.log import entry_of
+from esker.lance.scan.options import ScanOptions
+from esker.lance.scan.scan import Scan
+from esker.lance.system_columns import ROW_ADDRESS
 from esker.lance.version import TableVersion
 from esker.spark.options import TableAddress
 from esker.spark.streaming.history import Piece, TableHistory, VersionPieces, change_refused, cleaned_up
 from esker.spark.streaming.lance_partition import ChangedRows, ChangeKind, FragmentRows, Reading
 from esker.spark.streaming.options import StreamReadOptions
+from esker.spark.streaming.version_columns import matched
 
 __all__ = ["LanceHistory"]
 
@@ -50,6 +56,31 @@ class _FragmentPiece(Piece):
     version: int
     fragment_id: int
     change: ChangeKind | None = None
+
+    def rows_between(self, first: int, last: int) -> int:
+        if self._live is None:
+            return last - first
+        low, high = np.searchsorted(self._live, (first, last))
+        return int(high - low)
+
+    def units_of(self, first: int, rows: int) -> int:
+        if self._live is None:
+            return min(rows, self.length - first)
+        before = int(np.searchsorted(self._live, first))
+        if before + rows >= len(self._live):
+            return self.length - first
+        return int(self._live[before + rows]) - first
+
+    @cached_property
+    def _live(self) -> np.ndarray[Any, np.dtype[np.uint64]] | None:
+        """The physical rows that are not deleted, ascending; None if none is."""
+        if self.rows == self.length:
+            return None
+        table = self.reading.open(self.version)
+        scan = Scan(table, ScanOptions(columns=[ROW_ADDRESS], fragment_ids=(self.fragment_id,)))
+        found = [batch.column(ROW_ADDRESS).to_numpy() for batch in scan.to_batches()]
+        addresses = np.concatenate(found) if found else np.empty(0, np.uint64)
+        return addresses & np.uint64(0xFFFF_FFFF)
 
     def partitions(self, first: int, last: int) -> list[InputPartition]:
         read, rows = self.reading.options, last - first
@@ -120,7 +151,9 @@ class LanceHistory(TableHistory):
         self._options = options
         table = TableVersion.open(address.uri, storage_options=dict(address.storage_options))
         self._log: LanceLog = table.log
-        self._reading = Reading(address, schema, options.read, driver_zone, table.number, options.feed)
+        fields = table.manifest.schema
+        self._reading = Reading(address, schema, options.read, driver_zone, table.number, fields, options.feed)
+        self._names: dict[int, frozenset[str]] = {}
         self._entries: dict[tuple[int, int, int | None], str] = {}
 
     def newest(self) -> int:
@@ -160,6 +193,7 @@ class LanceHistory(TableHistory):
     def snapshot(self, version: int) -> VersionPieces:
         """All rows of a version."""
         manifest = self._manifest(version)
+        self._note_apart(manifest)
         change: ChangeKind | None = "insert" if self._options.feed else None
         return VersionPieces(version, self._whole(manifest, manifest.fragments(), change), True)
 
@@ -168,6 +202,7 @@ class LanceHistory(TableHistory):
         for version in range(first, last + 1):
             manifest = self._manifest(version)
             self._reading.check(manifest)
+            self._note_apart(manifest)
             if self._options.feed:
                 yield VersionPieces(version, self._fed(manifest), False)
             else:
@@ -188,6 +223,7 @@ class LanceHistory(TableHistory):
             return self._whole(manifest, effect.added, "insert")
         if operation == "Overwrite":
             before = self._manifest(version - 1)
+            self._note_apart(before)
             gone = self._whole(before, before.fragments(), "delete")
             return [*gone, *self._whole(manifest, manifest.fragments(), "insert")]
         if operation not in ("Delete", "Update"):
@@ -212,6 +248,7 @@ class LanceHistory(TableHistory):
 
     def _changed(self, before: Manifest, manifest: Manifest) -> list[Piece]:
         version = manifest.version
+        self._note_apart(before)
         by_id = {fragment.id: fragment for fragment in manifest.fragments()}
         found: list[Piece] = []
         gone = sum(_gone(fragment, by_id.get(fragment.id)) for fragment in before.fragments())
@@ -241,6 +278,28 @@ class LanceHistory(TableHistory):
             for fragment in fragments
             if fragment.physical_rows
         ]
+
+    def _note_apart(self, manifest: Manifest) -> None:
+        """Notes which columns of a version were dropped since, while others were added under their names."""
+        reading, version = self._reading, manifest.version
+        if version >= reading.known or version in reading.apart:
+            return
+        there = manifest.schema
+        ids = {field.name: field.id for field in reading.fields.fields}
+        found = matched(reading.fields.fields, there.fields)
+        anew = {name for name, field in found.items() if field.id != ids[name]}
+        gone = (anew - self._names_of(later) for later in range(version + 1, reading.known) if anew)
+        self._reading = replace(reading, apart={**reading.apart, version: frozenset[str]().union(*gone)})
+
+    def _names_of(self, version: int) -> frozenset[str]:
+        """The names of a version's columns; of one that was cleaned up those with which the query was started."""
+        if version not in self._names:
+            try:
+                schema = self._log.open(version)[0].schema
+            except NotFoundError:
+                schema = self._reading.fields
+            self._names[version] = frozenset(field.name for field in schema.fields)
+        return self._names[version]
 
     def _effect(self, manifest: Manifest) -> _Effect:
         version, fragments = manifest.version, manifest.fragments()

@@ -6,8 +6,8 @@ row that an update rewrote is not an insert, though it lies in a new fragment.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -16,23 +16,31 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from esker._native import scan as native
-from esker._native.expr import Expression
+from esker._native.expr import Predicate
+from esker._native.schema import Schema
 from esker._native.table import Manifest
 from esker.arrow.batches import read
-from esker.arrow.json_columns import shown_schema
+from esker.arrow.json_columns import shown_schema, stored_batch
 from esker.delta.read.change_feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
-from esker.exceptions import NotFoundError
+from esker.exceptions import NotFoundError, SchemaMismatchError
 from esker.lance.scan.options import ScanOptions
 from esker.lance.scan.scan import Scan
 from esker.lance.scan.take import take_row_ids
-from esker.lance.system_columns import CREATED_AT_VERSION, LAST_UPDATED_AT_VERSION, ROW_ID, SYSTEM_COLUMNS
+from esker.lance.system_columns import (
+    CREATED_AT_VERSION,
+    LAST_UPDATED_AT_VERSION,
+    ROW_ID,
+    SYSTEM_COLUMNS,
+    with_system_columns,
+)
 from esker.lance.version import TableVersion
 from esker.spark.cast import cast_batch
 from esker.spark.options import ReadOptions, TableAddress
 from esker.spark.session_settings import session_zone
 from esker.spark.streaming.history import READ_AGAIN, check_columns, cleaned_up, may_be_cleaned_up
+from esker.spark.streaming.version_columns import VersionColumns, first_renamed
 from esker.spark.types import exchange_schema
-from esker.spark.zoned_filter import instants_apart, told_zone, zoned_predicate
+from esker.spark.zoned_filter import instants_apart, row_filter, told_zone, zoned_predicate
 
 __all__ = ["FEED", "ChangeKind", "ChangedRows", "FragmentRows", "Reading"]
 
@@ -53,8 +61,10 @@ class Reading:
         options: Columns, filter and zones.
         driver_zone: The zone of the driver's machine.
         known: The version in which all columns of the schema are there.
+        fields: The columns of that version, with their ids.
         is_feed: Whether rows have the columns of a change feed.
         time_ns: When the version that is read was committed, in nanoseconds since the epoch.
+        apart: By version, its columns that were dropped since; others were added under their names.
     """
 
     address: TableAddress
@@ -62,8 +72,10 @@ class Reading:
     options: ReadOptions
     driver_zone: str | None
     known: int
+    fields: Schema
     is_feed: bool
     time_ns: int = 0
+    apart: Mapping[int, frozenset[str]] = field(default_factory=dict)
 
     def at(self, time_ns: int) -> Reading:
         """The same, for a version that was committed then."""
@@ -73,6 +85,21 @@ class Reading:
     def names(self) -> list[str]:
         """The columns of the table among those of the stream."""
         return [name for name in self.schema.names if not (self.is_feed and name in _FEED_NAMES)]
+
+    @cached_property
+    def filter_columns(self) -> list[str]:
+        """The columns that the filter reads."""
+        sql = self.options.filter
+        if sql is None:
+            return []
+        schema = with_system_columns(self._known_schema)
+        if self.is_feed:
+            schema = pa.schema([*schema, *FEED])
+        return Predicate.parse_sql(instants_apart(sql), schema).columns
+
+    @cached_property
+    def _known_schema(self) -> pa.Schema:
+        return pa.schema(self.fields.described())
 
     def open(self, version: int) -> TableVersion:
         """The table at a version.
@@ -85,10 +112,17 @@ class Reading:
         except NotFoundError:
             raise cleaned_up(version, self.address.uri) from None
 
-    def present(self, table: TableVersion) -> list[str]:
+    def columns(self, table: TableVersion) -> VersionColumns:
+        """The columns of the stream in a version."""
+        return VersionColumns(self.fields, table.manifest.schema, self.apart.get(table.number, frozenset()))
+
+    def present(self, columns: VersionColumns) -> list[str]:
         """The columns that a version has: an older one may lack some, which are null there."""
-        there = {*table.schema.names, *SYSTEM_COLUMNS}
-        return [name for name in self.names if name in there]
+        return [name for name in self.names if columns.has(name)]
+
+    def filters_in_scan(self, columns: VersionColumns) -> bool:
+        """Whether a scan of a version can filter: it has all columns of the filter, under their names."""
+        return all(columns.is_as_known(name) for name in self.filter_columns)
 
     def check(self, manifest: Manifest) -> None:
         """Checks that a version has the columns of the stream; an older one may lack some.
@@ -96,28 +130,61 @@ class Reading:
         Raises:
             SchemaMismatchError: A column was dropped or renamed since the stream was started, or has another type.
         """
-        if manifest.version > self.known:
-            wanted = StructType([self.schema[name] for name in self.names if name not in SYSTEM_COLUMNS])
-            check_columns(manifest.version, self.address.uri, shown_schema(pa.schema(manifest.schema)), wanted)
+        if manifest.version <= self.known:
+            return
+        wanted = StructType([self.schema[name] for name in self.names if name not in SYSTEM_COLUMNS])
+        check_columns(manifest.version, self.address.uri, shown_schema(pa.schema(manifest.schema)), wanted)
+        read = {*self.names, *self.filter_columns}
+        known = [field for field in self.fields.fields if field.name in read]
+        renamed = first_renamed(known, manifest.schema.fields)
+        if renamed is not None:
+            raise SchemaMismatchError(
+                f"column {renamed[0]!r} of {self.address.uri}, with which the query was started, is called "
+                f"{renamed[1]!r} in version {manifest.version}; {READ_AGAIN}",
+                column=renamed[0],
+                found=renamed[1],
+            )
 
     def zone(self, schema: pa.Schema) -> str | None:
         """The zone of times without one in the filter."""
         zone = session_zone(self.options.timezone, self.driver_zone)
         return told_zone(self.options.filter, schema, zone)
 
-    def exchanged(self, batch: pa.RecordBatch, change: ChangeKind | None, version: int, time_ns: int) -> pa.RecordBatch:
+    def exchanged(
+        self,
+        batch: pa.RecordBatch,
+        change: ChangeKind | None,
+        version: int,
+        time_ns: int,
+        *,
+        is_filtered: bool = True,
+    ) -> pa.RecordBatch:
         """Rows as Spark takes them, with what happened to them, and nulls where the version lacks a column."""
         rows = batch.num_rows
         wanted = exchange_schema(self.schema)
+        asked = wanted.names if is_filtered else [*wanted.names, *self.filter_columns]
         if change is not None:
-            for field, value in zip(FEED, (change, version, time_ns // 1000), strict=True):
-                if field.name in wanted.names:
-                    column = pa.repeat(pa.scalar(value, field.type), rows)
-                    batch = batch.append_column(field, column)
-        for field in wanted:
-            if field.name not in batch.schema.names:
-                batch = batch.append_column(field, pa.nulls(rows, field.type))
-        return cast_batch(batch, wanted, truncate=self.options.truncate, advice=READ_AGAIN)
+            for feed, value in zip(FEED, (change, version, time_ns // 1000), strict=True):
+                if feed.name in asked:
+                    batch = batch.append_column(feed, pa.repeat(pa.scalar(value, feed.type), rows))
+        if not is_filtered:
+            for name in self.filter_columns:
+                if name not in batch.schema.names:
+                    absent = self._known_schema.field(name)
+                    batch = batch.append_column(absent.with_nullable(True), pa.nulls(rows, absent.type))
+            batch = self._filtered(batch)
+        for absent in wanted:
+            if absent.name not in batch.schema.names:
+                batch = batch.append_column(absent, pa.nulls(batch.num_rows, absent.type))
+        truncate = self.options.truncate
+        return cast_batch(batch, wanted, truncate=truncate, fill=version <= self.known, advice=READ_AGAIN)
+
+    def _filtered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        sql = self.options.filter
+        if sql is None or not batch.num_rows:
+            return batch
+        read = stored_batch(batch.select(self.filter_columns) if self.filter_columns else batch)
+        return batch.filter(row_filter(sql, read.schema, self.zone(read.schema)).evaluate(read))
 
 
 @dataclass(frozen=True)
@@ -144,20 +211,24 @@ class FragmentRows(InputPartition):  # type: ignore[misc, unused-ignore]
         if self.change == "delete":
             # An overwrite deletes the rows of the version before it.
             version, time_ns = version + 1, reading.open(version + 1).manifest.timestamp_ns
-        columns = reading.present(table)
+        columns = reading.columns(table)
+        in_scan = reading.filters_in_scan(columns)
+        names = _read_names(reading, columns, in_scan)
         schema = table.described_schema
         sql = reading.options.filter
         options = ScanOptions(
-            columns=columns or [ROW_ID],
-            filter=None if sql is None else zoned_predicate(sql, schema, reading.zone(schema)),
+            columns=columns.names(names) or [ROW_ID],
+            filter=zoned_predicate(sql, schema, reading.zone(schema)) if sql is not None and in_scan else None,
             batch_size=self.batch_rows,
             fragment_ids=(self.fragment_id,),
             row_range=(self.start, self.end),
             json_text=True,
         )
         for batch in Scan(table, options).to_batches():
-            if batch.num_rows:
-                yield reading.exchanged(batch, self.change, version, time_ns)
+            made = _named(batch, columns, names)
+            made = reading.exchanged(made, self.change, version, time_ns, is_filtered=in_scan)
+            if made.num_rows:
+                yield made
 
 
 @dataclass(frozen=True)
@@ -180,9 +251,10 @@ class ChangedRows(InputPartition):  # type: ignore[misc, unused-ignore]
         after = self.reading.open(self.version)
         time_ns = after.manifest.timestamp_ns
         found = self._present(after) if self.change in ("insert", "update_postimage") else self._past(after)
-        for batch in found:
-            if batch.num_rows:
-                yield self.reading.exchanged(batch, self.change, self.version, time_ns)
+        for batch, is_filtered in found:
+            made = self.reading.exchanged(batch, self.change, self.version, time_ns, is_filtered=is_filtered)
+            if made.num_rows:
+                yield made
 
     def _condition(self) -> str:
         if self.change == "insert":
@@ -201,32 +273,28 @@ class ChangedRows(InputPartition):  # type: ignore[misc, unused-ignore]
             ),
         )
 
-    def _present(self, after: TableVersion) -> Iterator[pa.RecordBatch]:
-        sql = self._condition()
-        if self.reading.options.filter is not None:
-            sql = f"({sql}) AND ({self.reading.options.filter})"
-        columns = self.reading.present(after) or [ROW_ID]
-        return self._of_fragment(after, columns, sql, self.reading.zone(after.described_schema)).to_batches()
+    def _present(self, after: TableVersion) -> Iterator[tuple[pa.RecordBatch, bool]]:
+        reading, sql = self.reading, self._condition()
+        columns = reading.columns(after)
+        in_scan = reading.filters_in_scan(columns)
+        names = _read_names(reading, columns, in_scan)
+        zone = None
+        if reading.options.filter is not None and in_scan:
+            sql = f"({sql}) AND ({reading.options.filter})"
+            zone = reading.zone(after.described_schema)
+        for batch in self._of_fragment(after, columns.names(names) or [ROW_ID], sql, zone).to_batches():
+            yield _named(batch, columns, names), in_scan
 
-    def _past(self, after: TableVersion) -> Iterator[pa.RecordBatch]:
-        before = self.reading.open(self.version - 1)
-        columns = self.reading.present(before)
-        sql = self.reading.options.filter
-        where: Expression | None = None
-        read_columns = columns
-        if sql is not None:
-            schema = before.described_schema
-            predicate = zoned_predicate(sql, schema, self.reading.zone(schema))
-            read_columns = list(dict.fromkeys([*columns, *predicate.columns]))
-        read_columns = read_columns or [before.schema.names[0]]
+    def _past(self, after: TableVersion) -> Iterator[tuple[pa.RecordBatch, bool]]:
+        reading = self.reading
+        before = reading.open(self.version - 1)
+        columns = reading.columns(before)
+        names = _read_names(reading, columns, False)
+        read_columns = columns.names(names) or [before.schema.names[0]]
         for ids in self._ids(before, after):
             taken = take_row_ids(before.store, before.manifest, before.schema, ids, read_columns)
             for batch in taken.to_batches():
-                if sql is not None:
-                    if where is None:
-                        where = Expression.parse_sql(instants_apart(sql), batch.schema)
-                    batch = batch.filter(pa.array(where.evaluate(batch)))
-                yield batch.select(columns)
+                yield _named(batch, columns, names), reading.options.filter is None
 
     def _ids(self, before: TableVersion, after: TableVersion) -> Iterator[pa.Array]:
         """The ids of the rows, some at a time."""
@@ -243,3 +311,16 @@ class ChangedRows(InputPartition):  # type: ignore[misc, unused-ignore]
             at += len(ids)
             for start in range(low, high, _TAKEN_ROWS):
                 yield ids.slice(start, min(_TAKEN_ROWS, high - start))
+
+
+def _read_names(reading: Reading, columns: VersionColumns, filters_in_scan: bool) -> list[str]:
+    """The columns of the stream to read of a version: those that it has, and what the filter needs."""
+    names = reading.present(columns)
+    if filters_in_scan:
+        return names
+    return list(dict.fromkeys([*names, *(name for name in reading.filter_columns if columns.has(name))]))
+
+
+def _named(batch: pa.RecordBatch, columns: VersionColumns, names: list[str]) -> pa.RecordBatch:
+    """A batch with the names of the stream. One column at least stays: a batch without any has no rows to Arrow."""
+    return columns.shown(batch, names) if names else batch

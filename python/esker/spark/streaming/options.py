@@ -155,7 +155,8 @@ def of_reads_alone(options: Mapping[str, str]) -> bool:
         return True
     if any(name in given for name in _OF_STREAMS_ALONE):
         return False
-    return any(name in given for name in ("version", "timestampAsOf", "endingVersion", "endingTimestamp", "output"))
+    of_reads = ("version", "timestampAsOf", "endingVersion", "endingTimestamp", "output", "parallelism")
+    return any(name in given for name in of_reads)
 
 
 def check_arrow_streams() -> None:

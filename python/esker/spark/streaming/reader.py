@@ -315,21 +315,20 @@ class _Budget:
         left = piece.length - first
         if left <= 0:
             return 0
-        rows = -(-piece.rows * left // piece.length)
-        size = -(-piece.size * left // piece.length)
         limits = self.limits
         if limits.files is not None and self.files >= limits.files:
             return 0
-        share = 1.0
-        if limits.rows is not None and rows:
-            share = min(share, (limits.rows - self.rows) / rows)
+        taken = left
+        if limits.rows is not None:
+            taken = piece.units_of(first, limits.rows - self.rows)
+        size = -(-piece.size * left // piece.length)
         if limits.size is not None and size:
-            share = min(share, (limits.size - self.size) / size)
-        taken = left if share >= 1.0 else int(left * max(share, 0.0))
+            share = (limits.size - self.size) / size
+            taken = min(taken, left if share >= 1.0 else int(left * max(share, 0.0)))
         if taken == 0 and self.files == 0:
             taken = 1
         if taken:
-            self.rows += -(-rows * taken // left)
+            self.rows += piece.rows_between(first, first + taken)
             self.size += -(-size * taken // left)
             self.files += 1
         return taken

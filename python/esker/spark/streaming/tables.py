@@ -7,8 +7,9 @@ from dataclasses import replace
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from esker._native.expr import Predicate
 from esker.exceptions import InvalidArgumentError, SchemaMismatchError
-from esker.lance.system_columns import SYSTEM_COLUMNS
+from esker.lance.system_columns import SYSTEM_COLUMNS, with_system_columns
 from esker.spark.delta_reader import delta_schema, is_delta, open_delta
 from esker.spark.matching import check_read
 from esker.spark.options import ChangeRange, TableAddress
@@ -21,6 +22,7 @@ from esker.spark.streaming.lance_partition import FEED
 from esker.spark.streaming.options import StreamReadOptions
 from esker.spark.table import PinnedTable
 from esker.spark.types import exchange_schema, spark_schema
+from esker.spark.zoned_filter import instants_apart
 
 __all__ = ["stream_schema", "table_history"]
 
@@ -58,7 +60,11 @@ def stream_schema(address: TableAddress, options: StreamReadOptions, wanted: Str
         if name in SYSTEM_COLUMNS:
             raise InvalidArgumentError(f"option columns: expected columns of the table, found {name!r}", column=name)
     names = list(wanted.names if wanted is not None else options.read.columns or [*snapshot.schema.names, *feed.names])
-    found = snapshot.projected_schema([name for name in names if name not in feed.names], options.read.filter)
+    found = snapshot.projected_schema([name for name in names if name not in feed.names], None)
+    if options.read.filter is not None:
+        # It may ask for what happened, too.
+        described = with_system_columns(snapshot.described_schema)
+        Predicate.parse_sql(instants_apart(options.read.filter), pa.schema([*described, *feed]))
     schema = pa.schema([feed.field(name) if name in feed.names else found.field(name) for name in names])
     if wanted is None:
         return spark_schema(schema)

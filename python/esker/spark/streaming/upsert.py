@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, MapType, StructType
 
 import esker
 from esker.delta import DeltaTable, write_deltalake
@@ -98,6 +98,10 @@ def upsert_stream(
             raise InvalidArgumentError(
                 f"expected a column of the stream ({', '.join(frame.columns)}), found {name!r}", column=name
             )
+    if len({name.lower() for name in named}) < len(named):
+        raise InvalidArgumentError(f"expected each key once, found {', '.join(named)}; case does not tell them apart")
+    if latest is not None:
+        _check_order(frame.schema, latest)
     upsert = _Upsert(address, named, latest, dict(vectors or {}), application, is_delta, compact_every)
     return frame.writeStream.outputMode("update").foreachBatch(upsert)
 
@@ -183,7 +187,19 @@ class _Upsert:
         found = frame.toArrow()
         batches = [cast_batch(batch, schema) for batch in found.to_batches() if batch.num_rows]
         rows = pa.Table.from_batches(batches, schema)
-        return _once(rows, keys, None if self.latest is None else spelled.get(self.latest.lower(), self.latest))
+        latest = None if self.latest is None else spelled.get(self.latest.lower(), self.latest)
+        return _once(rows, keys, latest, is_delta=self.is_delta)
+
+
+def _check_order(schema: StructType, latest: str) -> None:
+    """Refuses a column whose values have no order."""
+    found = next(field.dataType for field in schema.fields if field.name.lower() == latest.lower())
+    if isinstance(found, (ArrayType, MapType, StructType)):
+        raise InvalidArgumentError(
+            f"latest: expected a column of values that have an order, found {latest!r} of type "
+            f"{found.simpleString()}; name one of numbers, times or texts",
+            column=latest,
+        )
 
 
 def _ticked(name: str) -> str:
@@ -205,20 +221,18 @@ def _query(frame: DataFrame) -> str:
     return str(found)
 
 
-def _once(rows: pa.Table, keys: list[str], latest: str | None) -> pa.Table:
+def _once(rows: pa.Table, keys: list[str], latest: str | None, *, is_delta: bool) -> pa.Table:
     """The rows with one for each key. A null matches nothing, not even another null: such rows stay, all of them."""
     named = reduce(pc.and_, (pc.is_valid(rows[name]) for name in keys))
     found = rows.filter(named)
     if found.num_rows < 2:
         return rows
-    order = (
-        np.arange(found.num_rows)
-        if latest is None
-        else np.asarray(pc.sort_indices(found[latest], null_placement="at_start"))
-    )
-    numbered = found.select(keys).take(order).append_column("esker.row", pa.array(order))
-    numbered = numbered.append_column("esker.rank", pa.array(np.arange(len(order))))
-    last = numbered.group_by(keys).aggregate([("esker.rank", "max")])["esker.rank_max"]
+    order = np.arange(found.num_rows) if latest is None else _ascending(found[latest])
+    # A merge of Delta takes both zeros for one key, as SQL does; one of Lance does not.
+    values = [_without_negative_zeros(found[name]) if is_delta else found[name] for name in keys]
+    places = [str(place) for place in range(len(keys))]
+    numbered = pa.table([*(value.take(order) for value in values), np.arange(len(order))], names=[*places, "rank"])
+    last = numbered.group_by(places).aggregate([("rank", "max")])["rank_max"]
     if len(last) == found.num_rows:
         return rows
     if latest is None:
@@ -226,4 +240,18 @@ def _once(rows: pa.Table, keys: list[str], latest: str | None) -> pa.Table:
             f"expected one row for each key ({', '.join(keys)}) in a batch, found {found.num_rows} rows of {len(last)} "
             "keys; name the column whose highest value wins as latest, or drop duplicates before"
         )
-    return pa.concat_tables([found.take(numbered["esker.row"].take(last)), rows.filter(pc.invert(named))])
+    return pa.concat_tables([found.take(pa.array(order).take(last)), rows.filter(pc.invert(named))])
+
+
+def _ascending(values: pa.ChunkedArray) -> Any:
+    """The places of values in ascending order: nulls first, NaN last, as in Spark."""
+    columns = {"valid": pc.is_valid(values), "value": values}
+    if pa.types.is_floating(values.type):
+        columns = {"valid": columns["valid"], "nan": pc.is_nan(values), "value": values}
+    return np.asarray(pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns]))
+
+
+def _without_negative_zeros(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not pa.types.is_floating(values.type):
+        return values
+    return pc.if_else(pc.equal(values, pa.scalar(0.0).cast(values.type)), pa.scalar(0.0).cast(values.type), values)

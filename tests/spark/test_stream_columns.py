@@ -1,0 +1,235 @@
+"""Columns of streams whose tables rename, exchange, drop and add them between what was read and what was not."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+import esker
+import esker.delta
+from esker.exceptions import SchemaMismatchError
+from tests.delta_logs import commit, metadata
+from tests.spark.jobs import read
+from tests.spark.streams import Query, ids
+
+Renames = list[tuple[str, str]]
+
+
+def _append(uri: str, first: int, last: int, mode: str = "append", **names: str) -> None:
+    numbers = range(first, last)
+    columns = {names.get("a", "a"): [f"A{n}" for n in numbers], names.get("b", "b"): [f"B{n}" for n in numbers]}
+    rows = pa.table({"id": pa.array(numbers, pa.int64()), **columns})
+    lance.write_dataset(rows, uri, mode=mode, enable_stable_row_ids=True)
+
+
+def _rename(uri: str, names: Renames) -> None:
+    for old, new in names:
+        lance.dataset(uri).alter_columns({"path": old, "name": new})
+
+
+def _rename_mapped(table: Path, old: str, new: str) -> None:
+    """As Spark renames a column of a Delta table: an entry with another schema."""
+    entries = sorted((table / "_delta_log").glob("*.json"))
+    actions = [json.loads(line) for path in entries for line in path.read_text().splitlines()]
+    there = [action["metaData"] for action in actions if "metaData" in action][-1]
+    schema = json.loads(there["schemaString"])
+    for field in schema["fields"]:
+        field["name"] = new if field["name"] == old else field["name"]
+    commit(table, len(entries), [metadata(**{**there, "schemaString": json.dumps(schema)})])
+
+
+def _plain(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in row.items() if not name.startswith("_")} for row in rows]
+
+
+EXCHANGE = [("a", "x"), ("b", "a"), ("x", "b")]
+
+
+@pytest.mark.parametrize("feed", [False, True])
+@pytest.mark.parametrize("names", [[("a", "x")], [("a", "A")], EXCHANGE], ids=["renamed", "other case", "exchanged"])
+def test_rows_that_were_not_read_yet_are_those_of_the_table_after_a_restart(
+    names: Renames, feed: bool, tmp_path: Path
+) -> None:
+    uri = str(tmp_path / "t")
+    _append(uri, 0, 3, "create")
+    query = Query(uri, **({"readChangeFeed": "true"} if feed else {}))
+    query.rows()
+    _append(uri, 3, 5)
+    _rename(uri, names)
+    query.start()
+    assert _plain(query.rows()) == lance.dataset(uri).to_table(filter="id >= 3").to_pylist()
+    assert _plain(Query(uri, startingVersion=1).rows()) == lance.dataset(uri).to_table().to_pylist()
+
+
+def test_a_snapshot_that_is_cut_by_a_limit_goes_on_under_new_names(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    _append(uri, 0, 4, "create")
+    query = Query(uri, maxRowsPerTrigger=2)
+    query.batch()
+    _rename(uri, EXCHANGE)
+    query.start(filter="b = 'A3'")
+    assert _plain(query.rows()) == [{"id": 3, "b": "A3", "a": "B3"}]
+
+
+def test_a_feed_shows_older_states_under_new_names(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    _append(uri, 0, 4, "create")
+    query = Query(uri, readChangeFeed="true", columns="id,_change_type,x")
+    lance.dataset(uri).update({"a": "'new'"}, where="id = 1")
+    lance.dataset(uri).delete("id = 2")
+    _rename(uri, [("a", "x")])
+    query.start(startingVersion=2)
+    found = [(row["id"], row["_change_type"], row["x"]) for row in query.rows()]
+    assert found == [(1, "update_preimage", "A1"), (1, "update_postimage", "new"), (2, "delete", "A2")]
+
+
+def test_a_column_that_was_dropped_is_not_the_one_that_was_added_under_its_name(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    _append(uri, 0, 2, "create")
+    _append(uri, 2, 3)
+    lance.dataset(uri).drop_columns(["a"])
+    lance.dataset(uri).add_columns({"a": "'new'"})
+    assert _plain(Query(uri, startingVersion=2).rows()) == [{"id": 2, "b": "B2", "a": None}]
+    # A cast gives a column another id, too.
+    lance.dataset(uri).alter_columns({"path": "id", "data_type": pa.int32()})
+    assert _plain(Query(uri, startingVersion=2, columns="id,b").rows()) == [{"id": 2, "b": "B2"}]
+
+
+@pytest.mark.parametrize("nested", ["struct", "list", "map", "large list"])
+def test_fields_within_columns_keep_their_values_under_new_names(nested: str, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    inner = pa.struct({"p": pa.int64(), "q": pa.int64(), "r": pa.int64()})
+    value = {"p": 1, "q": 2, "r": 3}
+    column, path = {
+        "struct": (pa.array([value, None], inner), "s"),
+        "list": (pa.array([[value, None], None], pa.list_(inner)), "s.item"),
+        "large list": (pa.array([[value], []], pa.large_list(inner)), "s.item"),
+        "map": (pa.array([[("k", value)], None], pa.map_(pa.string(), inner)), "s.entries.value"),
+    }[nested]
+    lance.write_dataset(pa.table({"id": [1, 2], "s": column}), uri, data_storage_version="2.2")
+    _rename(uri, [(f"{path}.p", "x"), (f"{path}.q", "p"), (f"{path}.x", "q")])
+    if nested == "struct":
+        lance.dataset(uri).drop_columns(["s.r"])
+    assert Query(uri, startingVersion=1).rows() == lance.dataset(uri).to_table().to_pylist()
+
+
+@pytest.mark.parametrize("names", [[("a", "x")], EXCHANGE], ids=["renamed", "exchanged"])
+@pytest.mark.parametrize("mapped", [False, True], ids=["lance", "mapped delta"])
+def test_names_that_change_under_a_running_query_are_an_error_that_a_restart_cures(
+    names: Renames, mapped: bool, tmp_path: Path
+) -> None:
+    uri = str(tmp_path / "t")
+    if mapped:
+        configuration = {"delta.columnMapping.mode": "name"}
+        rows = pa.table({"id": [0], "a": ["A0"], "b": ["B0"]})
+        esker.delta.write_deltalake(uri, rows, configuration=configuration)
+    else:
+        _append(uri, 0, 1, "create")
+    query = Query(uri)
+    query.rows()
+    after = {"a": "b", "b": "a"} if names == EXCHANGE else {"a": "x", "b": "b"}
+    if mapped:
+        for old, new in names:
+            _rename_mapped(tmp_path / "t", old, new)
+        rows = pa.table({"id": [1], after["a"]: ["A1"], after["b"]: ["B1"]})
+        esker.delta.write_deltalake(uri, rows, mode="append")
+    else:
+        _rename(uri, names)
+        _append(uri, 1, 2, **after)
+    for _ in range(2):
+        with pytest.raises(SchemaMismatchError, match="start the query again"):
+            query.rows()
+    query.start()
+    assert _plain(query.rows()) == [{"id": 1, after["a"]: "A1", after["b"]: "B1"}]
+
+
+def test_a_filter_may_ask_for_a_column_that_older_versions_lack(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    lance.write_dataset(ids(0, 3), uri, enable_stable_row_ids=True)
+    query = Query(uri, maxRowsPerTrigger=1)
+    query.batch()
+    lance.dataset(uri).add_columns({"c": "id * 2"})
+    query.start(filter="c IS NULL AND id < 2")
+    assert [row["id"] for row in query.rows()] == [1]
+    assert Query(uri, startingVersion=1, filter="c = 2").rows() == []
+
+
+def test_a_filter_may_ask_for_what_happened(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    lance.write_dataset(ids(0, 4), uri, enable_stable_row_ids=True)
+    lance.dataset(uri).delete("id = 2")
+    query = Query(uri, readChangeFeed="true", startingVersion=1, columns="id", filter="_change_type = 'delete'")
+    assert query.rows() == [{"id": 2}]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "At >= '2024-07-01 00:00:00'",
+        "At >= TIMESTAMP '2024-07-01 00:00:00'",
+        "hour(At) < 6",
+        "cast(At AS date) = date '2024-07-01'",
+    ],
+)
+def test_the_zone_of_a_filter_holds_for_all_that_a_feed_says(condition: str, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    times = pa.array([dt.datetime(2024, 7, 1, hour, tzinfo=dt.UTC) for hour in range(10)], pa.timestamp("us", "UTC"))
+    rows = pa.table({"id": pa.array(range(10), pa.int64()), "v": pa.array([0] * 10, pa.int64()), "At": times})
+    lance.write_dataset(rows, uri, enable_stable_row_ids=True)
+    given = {"readChangeFeed": "true", "timezone": "America/New_York", "columns": "id,_change_type"}
+    query = Query(uri, filter=condition, **given)
+    assert [row["id"] for row in query.rows()] == [4, 5, 6, 7, 8, 9]
+    lance.dataset(uri).update({"v": "v + 1"}, where="id % 2 = 0")
+    assert [row["id"] for row in query.rows()] == [4, 6, 8, 4, 6, 8]
+    lance.dataset(uri).delete("id % 2 = 1")
+    assert [row["id"] for row in query.rows()] == [5, 7, 9]
+
+
+@pytest.mark.parametrize("kind", ["lance", "delta"])
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("at > TIMESTAMP '2024-10-27 02:00:00'", [3, 4, 5, 6, 7]),
+        ("at > TIMESTAMP '2024-10-27 02:00:00' AND loc IS NOT NULL", [3, 4, 5, 6, 7]),
+        ("at >= '2024-10-27 02:30:00'", [3, 4, 5, 6, 7]),
+        ("'2024-10-27 02:30:00' <= at", [3, 4, 5, 6, 7]),
+        ("at < '2024-03-31 02:00:00'", []),
+        ("`at` >= '2024-10-27 02:30:00' AND loc < timestamp '2024-10-27 02:30:00'", [3, 4, 5, 6]),
+    ],
+)
+def test_times_at_which_clocks_leap_are_the_first_moment_as_in_spark(
+    condition: str, expected: list[int], kind: str, tmp_path: Path
+) -> None:
+    uri = str(tmp_path / "t")
+    start = dt.datetime(2024, 10, 26, 23, tzinfo=dt.UTC)
+    times = [start + dt.timedelta(minutes=30 * n) for n in range(8)]
+    zoneless = [time.replace(tzinfo=None) for time in times]
+    at, loc = pa.array(times, pa.timestamp("us", "UTC")), pa.array(zoneless, pa.timestamp("us"))
+    rows = pa.table({"id": range(8), "at": at, "loc": loc})
+    if kind == "lance":
+        lance.write_dataset(rows, uri)
+    else:
+        esker.delta.write_deltalake(uri, rows)
+    assert [row["id"] for row in read(uri, filter=condition, timezone="Europe/Berlin")] == expected
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_limit_of_rows_holds_whatever_is_deleted(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    uri = str(tmp_path / "t")
+    rows, limit = rng.randrange(50, 400), rng.randrange(1, 40)
+    lance.write_dataset(ids(0, rows), uri, max_rows_per_file=rng.choice([30, 100, 1000]))
+    first = rng.randrange(rows)
+    gone = {n for n in range(rows) if rng.random() < 0.1} | set(range(first, min(rows, first + rng.randrange(80))))
+    lance.dataset(uri).delete(f"id IN ({', '.join(map(str, [-1, *gone]))})")
+    batches = [[row["id"] for row in batch] for batch in Query(uri, maxRowsPerTrigger=limit).batches()]
+    assert [n for batch in batches for n in batch] == [n for n in range(rows) if n not in gone]
+    assert all(len(batch) <= limit for batch in batches)
+    assert all(batches[:-1])
