@@ -233,3 +233,32 @@ def test_a_limit_of_rows_holds_whatever_is_deleted(seed: int, tmp_path: Path) ->
     assert [n for batch in batches for n in batch] == [n for n in range(rows) if n not in gone]
     assert all(len(batch) <= limit for batch in batches)
     assert all(batches[:-1])
+
+
+def test_another_column_under_the_name_of_one_that_was_dropped_is_an_error(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    _append(uri, 0, 1, "create")
+    query = Query(uri, columns="id,a")
+    query.rows()
+    lance.dataset(uri).drop_columns(["a"])
+    _rename(uri, [("b", "a")])
+    lance.write_dataset(pa.table({"id": [1], "a": ["B1"]}), uri, mode="append")
+    with pytest.raises(SchemaMismatchError, match="any more"):
+        query.rows()
+    query.start()
+    assert query.rows() == [{"id": 1, "a": "B1"}]
+
+
+def test_changes_of_columns_that_a_query_does_not_read_are_nothing_to_it(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    _append(uri, 0, 1, "create")
+    query = Query(uri, columns="id,a", filter="id >= 0")
+    query.rows()
+    _rename(uri, [("b", "c")])
+    lance.dataset(uri).alter_columns({"path": "a", "nullable": True})
+    lance.dataset(uri).add_columns({"d": "id + 1"})
+    lance.dataset(uri).drop_columns(["c"])
+    lance.dataset(uri).create_scalar_index("id", "BTREE")
+    lance.dataset(uri).optimize.compact_files()
+    lance.write_dataset(pa.table({"id": [1], "a": ["A1"], "d": [2]}), uri, mode="append")
+    assert query.rows() == [{"id": 1, "a": "A1"}]

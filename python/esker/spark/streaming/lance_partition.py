@@ -38,7 +38,7 @@ from esker.spark.cast import cast_batch
 from esker.spark.options import ReadOptions, TableAddress
 from esker.spark.session_settings import session_zone
 from esker.spark.streaming.history import READ_AGAIN, check_columns, cleaned_up, may_be_cleaned_up
-from esker.spark.streaming.version_columns import VersionColumns, first_renamed
+from esker.spark.streaming.version_columns import VersionColumns
 from esker.spark.types import exchange_schema
 from esker.spark.zoned_filter import instants_apart, row_filter, told_zone, zoned_predicate
 
@@ -134,15 +134,16 @@ class Reading:
             return
         wanted = StructType([self.schema[name] for name in self.names if name not in SYSTEM_COLUMNS])
         check_columns(manifest.version, self.address.uri, shown_schema(pa.schema(manifest.schema)), wanted)
-        read = {*self.names, *self.filter_columns}
-        known = [field for field in self.fields.fields if field.name in read]
-        renamed = first_renamed(known, manifest.schema.fields)
-        if renamed is not None:
+        columns = VersionColumns(self.fields, manifest.schema)
+        for name in dict.fromkeys([*self.names, *self.filter_columns]):
+            if columns.is_as_known(name) or name in _FEED_NAMES:
+                continue
+            old, new = columns.renamed(name)
+            now = "is not there any more" if new is None else f"is called {new!r}"
             raise SchemaMismatchError(
-                f"column {renamed[0]!r} of {self.address.uri}, with which the query was started, is called "
-                f"{renamed[1]!r} in version {manifest.version}; {READ_AGAIN}",
-                column=renamed[0],
-                found=renamed[1],
+                f"column {old!r} of {self.address.uri}, with which the query was started, {now} in version "
+                f"{manifest.version}; {READ_AGAIN}",
+                column=old,
             )
 
     def zone(self, schema: pa.Schema) -> str | None:

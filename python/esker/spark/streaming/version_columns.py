@@ -51,6 +51,12 @@ class VersionColumns:
             return name in SYSTEM_COLUMNS
         return found.name == name and first_renamed([self._fields[name]], [found]) is None
 
+    def renamed(self, name: str) -> tuple[str, str | None]:
+        """The path of what has another name within a column, or of the column; and that name, None if it is gone."""
+        found = self._found.get(name)
+        within = None if found is None else first_renamed([self._fields[name]], [found])
+        return (name, None) if within is None else within
+
     def names(self, wanted: Sequence[str]) -> list[str]:
         """What the version calls columns that it has."""
         return [self._found[name].name if name in self._found else name for name in wanted]
