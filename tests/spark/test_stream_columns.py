@@ -11,10 +11,13 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
+from pyspark.sql import types as T
 
 import esker
 import esker.delta
+from esker.delta.read.session_zone import leaps_in_zone
 from esker.exceptions import SchemaMismatchError
+from esker.spark import EskerSource
 from tests.delta_logs import commit, metadata
 from tests.spark.jobs import read
 from tests.spark.streams import Query, ids
@@ -262,3 +265,114 @@ def test_changes_of_columns_that_a_query_does_not_read_are_nothing_to_it(tmp_pat
     lance.dataset(uri).optimize.compact_files()
     lance.write_dataset(pa.table({"id": [1], "a": ["A1"], "d": [2]}), uri, mode="append")
     assert query.rows() == [{"id": 1, "a": "A1"}]
+
+
+@pytest.mark.parametrize("feed", [False, True])
+def test_an_overwrite_numbers_columns_anew(feed: bool, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    lance.write_dataset(pa.table({"a": ["a1"], "b": ["b1"], "s": [{"p": 1, "q": 2}]}), uri)
+    running = Query(uri, readChangeFeed="true") if feed else Query(uri, skipChangeCommits="true")
+    running.rows()
+    lance.write_dataset(pa.table({"s": [{"q": 3, "p": 4}], "b": ["B"], "a": ["A"]}), uri, mode="overwrite")
+    first, second = ({"a": "a1", "b": "b1", "s": {"p": 1, "q": 2}}, {"a": "A", "b": "B", "s": {"p": 4, "q": 3}})
+    if feed:
+        assert _plain(running.rows()) == [first, second]
+        assert _plain(Query(uri, readChangeFeed="true", startingVersion=1).rows()) == [first, first, second]
+        return
+    again = Query(uri, startingVersion=1, skipChangeCommits="true", filter="a = 'a1'")
+    assert _plain(again.rows()) == [first]
+
+
+@pytest.mark.parametrize("column", ["c", "b"])
+def test_the_id_of_a_dropped_column_may_be_given_to_another_one(column: str, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    _append(uri, 0, 1, "create")
+    _append(uri, 1, 2)
+    dataset = lance.dataset(uri)
+    dataset.drop_columns(["b"])
+    dataset.optimize.compact_files()
+    lance.dataset(uri).add_columns({column: "'new'"} if column == "c" else {column: "7"})
+    assert {row[column] for row in Query(uri, startingVersion=1).rows()} == {None}
+    # A version that is restored has the ids of then.
+    lance.dataset(uri, version=2).restore()
+    lance.dataset(uri).drop_columns(["b"])
+    lance.dataset(uri).add_columns({"d": "'d'"})
+    assert {row["d"] for row in Query(uri, startingVersion=1, skipChangeCommits="true").rows()} == {None}
+
+
+def test_casts_and_new_names_together_keep_the_values(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    lance.write_dataset(pa.table({"a": [1], "b": [2], "s": [{"p": 3, "q": 4}], "v": [5]}), uri)
+    for path in ("a", "b", "s.p", "s.q"):
+        lance.dataset(uri).alter_columns({"path": path, "data_type": pa.int32()})
+    for old, new in [*EXCHANGE, ("s.p", "x"), ("s.q", "p"), ("s.x", "q")]:
+        lance.dataset(uri).alter_columns({"path": old, "name": new})
+    lance.dataset(uri).alter_columns({"path": "v", "name": "w", "data_type": pa.int32()})
+    assert Query(uri, startingVersion=1).rows() == lance.dataset(uri).to_table().to_pylist()
+    assert Query(uri, startingVersion=1, filter="w = 5 AND s.p = 4", columns="a").rows() == [{"a": 2}]
+
+
+@pytest.mark.parametrize("condition", ["c > 1", "c IS NULL"])
+def test_a_column_of_the_filter_that_is_dropped_is_an_error_to_a_running_query(condition: str, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    lance.write_dataset(pa.table({"id": [1], "c": [5]}), uri)
+    query = Query(uri, columns="id", filter=condition)
+    query.rows()
+    lance.dataset(uri).drop_columns(["c"])
+    lance.write_dataset(pa.table({"id": [3]}), uri, mode="append")
+    with pytest.raises(SchemaMismatchError, match="'c' .* is not there any more in version 2"):
+        query.rows()
+
+
+@pytest.mark.parametrize("kind", ["lance", "delta"])
+def test_a_schema_of_ones_own_finds_columns_in_any_case(kind: str, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    rows = pa.table({"Id": [1, 2], "x": [3, 4]})
+    if kind == "lance":
+        lance.write_dataset(rows, uri)
+    else:
+        esker.delta.write_deltalake(uri, rows)
+    query = Query(uri, filter="ID > 1")
+    query.schema = T.StructType().add("X", T.LongType()).add("iD", T.LongType())
+    query.reader = EskerSource(query.given).streamReader(query.schema)
+    assert query.batch() == [{"X": 4, "iD": 2}]
+
+
+def test_nested_names_of_a_mapped_table_that_are_exchanged_are_an_error(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    rows = pa.table({"id": [0], "s": [{"p": 1, "q": 2}], "a": ["A"], "b": ["B"]})
+    esker.delta.write_deltalake(uri, rows, configuration={"delta.columnMapping.mode": "name"})
+    nested, filtered = Query(uri, columns="id,s"), Query(uri, columns="id", filter="a LIKE 'A%'")
+    assert len(nested.rows()) == len(filtered.rows()) == 1
+    _rename_mapped(tmp_path / "t", "a", "x")
+    _rename_mapped(tmp_path / "t", "b", "a")
+    with pytest.raises(SchemaMismatchError, match="'a' .* another one"):
+        filtered.rows()
+    nested.rows()
+    entries = sorted((tmp_path / "t" / "_delta_log").glob("*.json"))
+    there = json.loads(entries[-1].read_text())["metaData"]
+    schema = json.loads(there["schemaString"])
+    for field in schema["fields"][1]["type"]["fields"]:
+        field["name"] = {"p": "q", "q": "p"}[field["name"]]
+    commit(tmp_path / "t", len(entries), [metadata(**{**there, "schemaString": json.dumps(schema)})])
+    with pytest.raises(SchemaMismatchError, match=r"'s\.p' .* another one"):
+        nested.rows()
+
+
+def test_a_limit_that_takes_whole_fragments_reads_no_deletions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = str(tmp_path / "t")
+    lance.write_dataset(ids(0, 40), uri, max_rows_per_file=10)
+    lance.dataset(uri).delete("id % 10 = 3")
+    query = Query(uri, maxFilesPerTrigger=1)
+    query.start()
+    monkeypatch.setattr("esker.spark.streaming.lance_history.Scan", None)
+    query.offset = json.loads(json.dumps(query.reader.initialOffset()))
+    end = query.reader.latestOffset(query.offset, query.reader.getDefaultReadLimit())
+    assert end != query.offset
+
+
+def test_texts_in_a_filter_take_time_by_their_number(tmp_path: Path) -> None:
+    schema = pa.schema({"t": pa.string(), "at": pa.timestamp("us", "UTC")})
+    texts = ", ".join(f"'2024-10-27 02:30:00 {n}'" for n in range(20_000))
+    assert leaps_in_zone(f"t IN ({texts})", schema, "Europe/Berlin") == f"t IN ({texts})"
+    assert leaps_in_zone("date '2024-03-10' <= at", schema, "America/Havana") == "date '2024-03-10' <= at"

@@ -105,7 +105,8 @@ class EskerSource(DataSource):
         """The reader of the table as a stream, with rows of the given schema."""
         options = StreamReadOptions.parse(self.options)
         # Each batch looks at the newest version: that of a branch, not that of the commit that it was at first.
-        return EskerStreamReader(partial(table_history, table_address(self.options), schema, options), options)
+        history = partial(table_history, table_address(self.options), schema, options)
+        return EskerStreamReader(history, options, schema.names)
 
     @in_words_of_spark()
     def reader(self, schema: StructType) -> EskerReader | DeltaReader:

@@ -35,6 +35,9 @@ _CLOCK = re.compile(
 _COMPARED = r"(?:<=|>=|<>|!=|==|=|<|>)"
 _COLUMN_BEFORE = re.compile(rf"(?<![\w.`])(?P<name>`[^`]+`|\w+)\s*{_COMPARED}\s*$")
 _COLUMN_AFTER = re.compile(rf"\s*{_COMPARED}\s*(?P<name>`[^`]+`|\w+)(?![\w.`(])")
+_TYPED = re.compile(r"\b(?:date|time|interval)\s*$", re.IGNORECASE)
+_NEAR = 256
+"""How many characters from a literal the column is looked for."""
 _NAMED_ZONE = re.compile(r":\d{2}(?:\.\d+)?\s+[A-Za-z][\w/+-]*$")
 _WITH_ZONE = re.compile(r"\d\s*(?:Z|[+-]\d{2}(?::?\d{2})?)$", re.IGNORECASE)
 
@@ -179,22 +182,24 @@ def leaps_in_zone(sql: str, schema: pa.Schema, session_timezone: str | None) -> 
     zoned = {field.name.lower() for field in schema if pa.types.is_timestamp(field.type) and field.type.tz is not None}
 
     def is_compared_with_zoned(found: re.Match[str]) -> bool:
-        sides = (_COLUMN_BEFORE.search(sql[: found.start()]), _COLUMN_AFTER.match(sql[found.end() :]))
+        before, after = sql[max(found.start() - _NEAR, 0) : found.start()], sql[found.end() : found.end() + _NEAR]
+        if found.group().startswith("'") and _TYPED.search(before):
+            return False
+        sides = (_COLUMN_BEFORE.search(before), _COLUMN_AFTER.match(after))
         return any(side is not None and side["name"].strip("`").lower() in zoned for side in sides)
 
     def replaced(found: re.Match[str]) -> str:
-        text, compared = _moment(found), is_compared_with_zoned(found)
-        if text is None and compared and found.group().startswith("'"):
-            text = found.group()[1:-1]
-        if text is None or (may_be_zoneless and not compared):
-            return found.group()
+        text, whole = _moment(found), found.group()
+        is_plain = text is None and whole.startswith("'")
         try:
-            moment = datetime.fromisoformat(text)
+            moment = datetime.fromisoformat(whole[1:-1] if is_plain else text or "")
         except ValueError:
-            return found.group()
+            return whole
         offsets = {moment.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1)}
         if moment.tzinfo is not None or len(offsets) == 1:
-            return found.group()
+            return whole
+        if (is_plain or may_be_zoneless) and not is_compared_with_zoned(found):
+            return whole
         return _as_instant(moment.replace(tzinfo=zone).astimezone(UTC).isoformat(), name)
 
     return _CLOCK.sub(replaced, sql)

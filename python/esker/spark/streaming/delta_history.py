@@ -223,14 +223,22 @@ class DeltaHistory(TableHistory):
     def _check_replaced(self, before: Snapshot, snapshot: Snapshot, names: list[str]) -> None:
         """Checks that names still stand for the columns for which they stood: mapped columns may exchange theirs."""
         known, there = pa.schema(before), pa.schema(snapshot)
-        for name in names:
-            was = physical_name(known.field(name), cast("MappingMode", before.column_mapping))
-            found = physical_name(there.field(name), cast("MappingMode", snapshot.column_mapping))
-            if was != found:
+        sql = zoned_sql(self._options.read)
+        asked = set(names)
+        if sql is not None:
+            feed = [CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP] if self._options.feed else []
+            read = bind(sql, pa.schema([*TableScan.schema_of(before), *feed]), session_timezone=None)
+            asked |= set(known.names if read is None or read.columns is None else read.columns)
+        for name in known.names:
+            if name not in asked:
+                continue
+            found = there.field(name) if name in there.names else None
+            path = name if found is None else _replaced(known.field(name), found, _mode(before), _mode(snapshot))
+            if path is not None:
                 raise SchemaMismatchError(
-                    f"column {name!r} of {self.uri} is another one in version {snapshot.version}, expected the "
-                    f"one with which the query was started ({was}), found {found}; {READ_AGAIN}",
-                    column=name,
+                    f"column {path!r} of {self.uri} is not there any more in version {snapshot.version}, or is another "
+                    f"one than that with which the query was started; {READ_AGAIN}",
+                    column=path,
                 )
 
     def _added(self, reader: TableFileReader, change: CommitActions) -> list[Piece]:
@@ -310,3 +318,27 @@ def _deletes_more(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Whether a file has only lost rows: its deletion vector has grown."""
     old, new = (int((action.get("deletionVector") or {}).get("cardinality", 0)) for action in (before, after))
     return new > old
+
+
+def _mode(snapshot: Snapshot) -> MappingMode:
+    return cast("MappingMode", snapshot.column_mapping)
+
+
+def _replaced(known: pa.Field, there: pa.Field, was: MappingMode, mode: MappingMode) -> str | None:
+    """The path of the first field that has its name, but other values; None if there is none."""
+    if physical_name(known, was) != physical_name(there, mode):
+        return str(known.name)
+    if pa.types.is_list(known.type) and pa.types.is_list(there.type):
+        within = _replaced(known.type.value_field, there.type.value_field, was, mode)
+        return None if within is None else f"{known.name}.{within}"
+    if pa.types.is_map(known.type) and pa.types.is_map(there.type):
+        within = _replaced(known.type.item_field, there.type.item_field, was, mode)
+        return None if within is None else f"{known.name}.{within}"
+    if pa.types.is_struct(known.type) and pa.types.is_struct(there.type):
+        for index in range(known.type.num_fields):
+            field = known.type.field(index)
+            place = there.type.get_field_index(field.name)
+            within = None if place < 0 else _replaced(field, there.type.field(place), was, mode)
+            if within is not None:
+                return f"{known.name}.{within}"
+    return None

@@ -19,22 +19,33 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
+from esker._native.schema import Schema
 from esker._native.table import Fragment, Manifest
-from esker.exceptions import NotFoundError, UnsupportedError
+from esker.arrow.json_columns import shown_schema
+from esker.exceptions import NotFoundError, SchemaMismatchError, UnsupportedError
 from esker.lance import LanceLog
 from esker.lance.log import entry_of
 from esker.lance.scan.options import ScanOptions
 from esker.lance.scan.scan import Scan
-from esker.lance.system_columns import ROW_ADDRESS
+from esker.lance.system_columns import ROW_ADDRESS, SYSTEM_COLUMNS
 from esker.lance.version import TableVersion
 from esker.spark.options import TableAddress
-from esker.spark.streaming.history import Piece, TableHistory, VersionPieces, change_refused, cleaned_up
-from esker.spark.streaming.lance_partition import ChangedRows, ChangeKind, FragmentRows, Reading
+from esker.spark.streaming.history import (
+    READ_AGAIN,
+    Piece,
+    TableHistory,
+    VersionPieces,
+    change_refused,
+    check_columns,
+    cleaned_up,
+)
+from esker.spark.streaming.lance_partition import FEED_NAMES, ChangedRows, ChangeKind, FragmentRows, Reading
 from esker.spark.streaming.options import StreamReadOptions
-from esker.spark.streaming.version_columns import matched
+from esker.spark.streaming.version_columns import Followed, earlier, first_renamed, followed
 
 __all__ = ["LanceHistory"]
 
@@ -44,6 +55,8 @@ _TOUCHED = {
     "Update": ("updated_fragments", "removed_fragment_ids", "fields_modified"),
 }
 """Where a transaction names the fragments whose rows it deletes or changes, and the columns that it writes anew."""
+_NUMBERED_ANEW = ("Overwrite", "Restore", "Clone")
+"""After these a field's id may be that of another one."""
 _BATCH_ROWS = 32 * 1024
 _BATCH_BYTES = 32 * 1024 * 1024
 
@@ -58,12 +71,16 @@ class _FragmentPiece(Piece):
     change: ChangeKind | None = None
 
     def rows_between(self, first: int, last: int) -> int:
+        if first == 0 and last == self.length:
+            return self.rows
         if self._live is None:
             return last - first
         low, high = np.searchsorted(self._live, (first, last))
         return int(high - low)
 
     def units_of(self, first: int, rows: int) -> int:
+        if first == 0 and rows >= self.rows:
+            return self.length
         if self._live is None:
             return min(rows, self.length - first)
         before = int(np.searchsorted(self._live, first))
@@ -122,6 +139,15 @@ class _ChangedPiece(Piece):
 
 
 @dataclass(frozen=True)
+class _Walked:
+    """A version on the way back from the one with which the query was started; of one that was cleaned up the next."""
+
+    schema: Schema
+    found: tuple[Followed, ...]
+    is_known: bool
+
+
+@dataclass(frozen=True)
 class _Effect:
     """What a version did to rows: `added` are fragments with nothing but new ones, None if it changed others."""
 
@@ -153,7 +179,7 @@ class LanceHistory(TableHistory):
         self._log: LanceLog = table.log
         fields = table.manifest.schema
         self._reading = Reading(address, schema, options.read, driver_zone, table.number, fields, options.feed)
-        self._names: dict[int, frozenset[str]] = {}
+        self._walked: dict[int, _Walked] = {}
         self._entries: dict[tuple[int, int, int | None], str] = {}
 
     def newest(self) -> int:
@@ -193,7 +219,6 @@ class LanceHistory(TableHistory):
     def snapshot(self, version: int) -> VersionPieces:
         """All rows of a version."""
         manifest = self._manifest(version)
-        self._note_apart(manifest)
         change: ChangeKind | None = "insert" if self._options.feed else None
         return VersionPieces(version, self._whole(manifest, manifest.fragments(), change), True)
 
@@ -201,8 +226,7 @@ class LanceHistory(TableHistory):
         """What the versions `first` to `last` add, or change."""
         for version in range(first, last + 1):
             manifest = self._manifest(version)
-            self._reading.check(manifest)
-            self._note_apart(manifest)
+            self._check(manifest)
             if self._options.feed:
                 yield VersionPieces(version, self._fed(manifest), False)
             else:
@@ -223,7 +247,6 @@ class LanceHistory(TableHistory):
             return self._whole(manifest, effect.added, "insert")
         if operation == "Overwrite":
             before = self._manifest(version - 1)
-            self._note_apart(before)
             gone = self._whole(before, before.fragments(), "delete")
             return [*gone, *self._whole(manifest, manifest.fragments(), "insert")]
         if operation not in ("Delete", "Update"):
@@ -248,29 +271,32 @@ class LanceHistory(TableHistory):
 
     def _changed(self, before: Manifest, manifest: Manifest) -> list[Piece]:
         version = manifest.version
-        self._note_apart(before)
+        reading = self._reading_of(before, manifest)
         by_id = {fragment.id: fragment for fragment in manifest.fragments()}
         found: list[Piece] = []
         gone = sum(_gone(fragment, by_id.get(fragment.id)) for fragment in before.fragments())
         if gone:
             # At most so many: rows that an update moved are among them.
-            found.append(_ChangedPiece(gone, 0, 0, self._reading, version, "delete"))
+            found.append(_ChangedPiece(gone, 0, 0, reading, version, "delete"))
         for kind, created in (("insert", True), ("update_preimage", False), ("update_postimage", False)):
             for number in manifest.fragments_of_versions(version - 1, version, created=created):
                 fragment = by_id[number]
                 found.append(
-                    _ChangedPiece(1, fragment.physical_rows, _size(fragment), self._reading, version, kind, number)  # type: ignore[arg-type]
+                    _ChangedPiece(1, fragment.physical_rows, _size(fragment), reading, version, kind, number)  # type: ignore[arg-type]
                 )
         return found
 
     def _whole(self, manifest: Manifest, fragments: list[Fragment], change: ChangeKind | None) -> list[Piece]:
         version = manifest.version
+        reading = self._reading_of(manifest)
+        if change is not None:
+            reading = reading.at(manifest.timestamp_ns)
         return [
             _FragmentPiece(
                 fragment.physical_rows,
                 fragment.physical_rows - fragment.num_deletions,
                 _size(fragment),
-                self._reading.at(manifest.timestamp_ns) if change is not None else self._reading,
+                reading,
                 version,
                 fragment.id,
                 change,
@@ -279,27 +305,70 @@ class LanceHistory(TableHistory):
             if fragment.physical_rows
         ]
 
-    def _note_apart(self, manifest: Manifest) -> None:
-        """Notes which columns of a version were dropped since, while others were added under their names."""
-        reading, version = self._reading, manifest.version
-        if version >= reading.known or version in reading.apart:
-            return
-        there = manifest.schema
-        ids = {field.name: field.id for field in reading.fields.fields}
-        found = matched(reading.fields.fields, there.fields)
-        anew = {name for name, field in found.items() if field.id != ids[name]}
-        gone = (anew - self._names_of(later) for later in range(version + 1, reading.known) if anew)
-        self._reading = replace(reading, apart={**reading.apart, version: frozenset[str]().union(*gone)})
+    def _check(self, manifest: Manifest) -> None:
+        """Checks that a version has the columns of the stream, if it was committed since the query was started.
 
-    def _names_of(self, version: int) -> frozenset[str]:
-        """The names of a version's columns; of one that was cleaned up those with which the query was started."""
-        if version not in self._names:
-            try:
-                schema = self._log.open(version)[0].schema
-            except NotFoundError:
-                schema = self._reading.fields
-            self._names[version] = frozenset(field.name for field in schema.fields)
-        return self._names[version]
+        Raises:
+            SchemaMismatchError: A column was dropped or renamed since, or has another type.
+        """
+        reading, version = self._reading, manifest.version
+        if version <= reading.known:
+            return
+        wanted = StructType([reading.schema[name] for name in reading.names if name not in SYSTEM_COLUMNS])
+        check_columns(version, self.uri, shown_schema(pa.schema(manifest.schema)), wanted)
+        before = self._schema(version - 1)
+        if before is None or before == manifest.schema:
+            return
+        names = [
+            name for name in (*reading.names, *reading.filter_columns) if name not in (*SYSTEM_COLUMNS, *FEED_NAMES)
+        ]
+        changed = first_renamed(names, before, manifest.schema, by_ids=self._keeps_ids(manifest))
+        if changed is not None:
+            now = "is not there any more" if changed[1] is None else f"is called {changed[1]!r}"
+            raise SchemaMismatchError(
+                f"column {changed[0]!r} of {self.uri}, with which the query was started, {now} in version {version}; "
+                f"{READ_AGAIN}",
+                column=changed[0],
+            )
+
+    def _reading_of(self, *manifests: Manifest) -> Reading:
+        """What tasks need that read these versions."""
+        found = {manifest.version: self._origins(manifest) for manifest in manifests}
+        origins = {version: names for version, names in found.items() if names is not None}
+        return replace(self._reading, origins=origins) if origins else self._reading
+
+    def _origins(self, manifest: Manifest) -> tuple[Followed, ...] | None:
+        """What a version calls the columns of the stream; None if it has them as they are."""
+        reading, version = self._reading, manifest.version
+        if version >= reading.known or manifest.schema == reading.fields:
+            return None
+        walked = _Walked(reading.fields, followed(reading.fields.fields), True)
+        for number in range(reading.known - 1, version - 1, -1):
+            if number not in self._walked:
+                self._walked[number] = self._step(number, walked)
+            walked = self._walked[number]
+        return walked.found
+
+    def _step(self, number: int, after: _Walked) -> _Walked:
+        schema = self._schema(number)
+        if schema is None:
+            # It was cleaned up: whatever happened in it, names are all that is known.
+            return replace(after, is_known=False)
+        if schema == after.schema:
+            return replace(after, is_known=True)
+        by_ids = after.is_known and self._keeps_ids(self._manifest(number + 1))
+        return _Walked(schema, earlier(after.found, after.schema.fields, schema.fields, by_ids=by_ids), True)
+
+    def _schema(self, version: int) -> Schema | None:
+        try:
+            return self._log.open(version)[0].schema
+        except NotFoundError:
+            return None
+
+    def _keeps_ids(self, manifest: Manifest) -> bool:
+        """Whether a field that has an id in a version and in the one before it is the same one."""
+        transaction = self._log.transaction(manifest)
+        return transaction is not None and transaction.operation not in _NUMBERED_ANEW
 
     def _effect(self, manifest: Manifest) -> _Effect:
         version, fragments = manifest.version, manifest.fragments()

@@ -18,11 +18,10 @@ from pyspark.sql.types import StructType
 from esker._native import scan as native
 from esker._native.expr import Predicate
 from esker._native.schema import Schema
-from esker._native.table import Manifest
 from esker.arrow.batches import read
-from esker.arrow.json_columns import shown_schema, stored_batch
+from esker.arrow.json_columns import stored_batch
 from esker.delta.read.change_feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
-from esker.exceptions import NotFoundError, SchemaMismatchError
+from esker.exceptions import NotFoundError
 from esker.lance.scan.options import ScanOptions
 from esker.lance.scan.scan import Scan
 from esker.lance.scan.take import take_row_ids
@@ -30,24 +29,23 @@ from esker.lance.system_columns import (
     CREATED_AT_VERSION,
     LAST_UPDATED_AT_VERSION,
     ROW_ID,
-    SYSTEM_COLUMNS,
     with_system_columns,
 )
 from esker.lance.version import TableVersion
 from esker.spark.cast import cast_batch
 from esker.spark.options import ReadOptions, TableAddress
 from esker.spark.session_settings import session_zone
-from esker.spark.streaming.history import READ_AGAIN, check_columns, cleaned_up, may_be_cleaned_up
-from esker.spark.streaming.version_columns import VersionColumns
+from esker.spark.streaming.history import READ_AGAIN, cleaned_up, may_be_cleaned_up
+from esker.spark.streaming.version_columns import Followed, VersionColumns
 from esker.spark.types import exchange_schema
 from esker.spark.zoned_filter import instants_apart, row_filter, told_zone, zoned_predicate
 
-__all__ = ["FEED", "ChangeKind", "ChangedRows", "FragmentRows", "Reading"]
+__all__ = ["FEED", "FEED_NAMES", "ChangeKind", "ChangedRows", "FragmentRows", "Reading"]
 
 ChangeKind = Literal["insert", "delete", "update_preimage", "update_postimage"]
 FEED = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
 """The columns of a change feed beside the table's."""
-_FEED_NAMES = [field.name for field in FEED]
+FEED_NAMES = [field.name for field in FEED]
 _TAKEN_ROWS = 8 * 1024
 
 
@@ -64,7 +62,7 @@ class Reading:
         fields: The columns of that version, with their ids.
         is_feed: Whether rows have the columns of a change feed.
         time_ns: When the version that is read was committed, in nanoseconds since the epoch.
-        apart: By version, its columns that were dropped since; others were added under their names.
+        origins: By version, what it calls the columns; without those that have the columns as they were known.
     """
 
     address: TableAddress
@@ -75,7 +73,7 @@ class Reading:
     fields: Schema
     is_feed: bool
     time_ns: int = 0
-    apart: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    origins: Mapping[int, tuple[Followed, ...]] = field(default_factory=dict)
 
     def at(self, time_ns: int) -> Reading:
         """The same, for a version that was committed then."""
@@ -84,7 +82,7 @@ class Reading:
     @cached_property
     def names(self) -> list[str]:
         """The columns of the table among those of the stream."""
-        return [name for name in self.schema.names if not (self.is_feed and name in _FEED_NAMES)]
+        return [name for name in self.schema.names if not (self.is_feed and name in FEED_NAMES)]
 
     @cached_property
     def filter_columns(self) -> list[str]:
@@ -114,7 +112,7 @@ class Reading:
 
     def columns(self, table: TableVersion) -> VersionColumns:
         """The columns of the stream in a version."""
-        return VersionColumns(self.fields, table.manifest.schema, self.apart.get(table.number, frozenset()))
+        return VersionColumns(tuple(table.schema.names), self.origins.get(table.number))
 
     def present(self, columns: VersionColumns) -> list[str]:
         """The columns that a version has: an older one may lack some, which are null there."""
@@ -123,28 +121,6 @@ class Reading:
     def filters_in_scan(self, columns: VersionColumns) -> bool:
         """Whether a scan of a version can filter: it has all columns of the filter, under their names."""
         return all(columns.is_as_known(name) for name in self.filter_columns)
-
-    def check(self, manifest: Manifest) -> None:
-        """Checks that a version has the columns of the stream; an older one may lack some.
-
-        Raises:
-            SchemaMismatchError: A column was dropped or renamed since the stream was started, or has another type.
-        """
-        if manifest.version <= self.known:
-            return
-        wanted = StructType([self.schema[name] for name in self.names if name not in SYSTEM_COLUMNS])
-        check_columns(manifest.version, self.address.uri, shown_schema(pa.schema(manifest.schema)), wanted)
-        columns = VersionColumns(self.fields, manifest.schema)
-        for name in dict.fromkeys([*self.names, *self.filter_columns]):
-            if columns.is_as_known(name) or name in _FEED_NAMES:
-                continue
-            old, new = columns.renamed(name)
-            now = "is not there any more" if new is None else f"is called {new!r}"
-            raise SchemaMismatchError(
-                f"column {old!r} of {self.address.uri}, with which the query was started, {now} in version "
-                f"{manifest.version}; {READ_AGAIN}",
-                column=old,
-            )
 
     def zone(self, schema: pa.Schema) -> str | None:
         """The zone of times without one in the filter."""
@@ -218,7 +194,7 @@ class FragmentRows(InputPartition):  # type: ignore[misc, unused-ignore]
         schema = table.described_schema
         sql = reading.options.filter
         options = ScanOptions(
-            columns=columns.names(names) or [ROW_ID],
+            columns=columns.there(names) or [ROW_ID],
             filter=zoned_predicate(sql, schema, reading.zone(schema)) if sql is not None and in_scan else None,
             batch_size=self.batch_rows,
             fragment_ids=(self.fragment_id,),
@@ -283,7 +259,7 @@ class ChangedRows(InputPartition):  # type: ignore[misc, unused-ignore]
         if reading.options.filter is not None and in_scan:
             sql = f"({sql}) AND ({reading.options.filter})"
             zone = reading.zone(after.described_schema)
-        for batch in self._of_fragment(after, columns.names(names) or [ROW_ID], sql, zone).to_batches():
+        for batch in self._of_fragment(after, columns.there(names) or [ROW_ID], sql, zone).to_batches():
             yield _named(batch, columns, names), in_scan
 
     def _past(self, after: TableVersion) -> Iterator[tuple[pa.RecordBatch, bool]]:
@@ -291,7 +267,7 @@ class ChangedRows(InputPartition):  # type: ignore[misc, unused-ignore]
         before = reading.open(self.version - 1)
         columns = reading.columns(before)
         names = _read_names(reading, columns, False)
-        read_columns = columns.names(names) or [before.schema.names[0]]
+        read_columns = columns.there(names) or [before.schema.names[0]]
         for ids in self._ids(before, after):
             taken = take_row_ids(before.store, before.manifest, before.schema, ids, read_columns)
             for batch in taken.to_batches():

@@ -12,7 +12,7 @@ An offset holds the identity of a version's entry: a table that was replaced or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -52,17 +52,21 @@ class EskerStreamReader(MadeInWorkers, DataSourceStreamReader, _AvailableNow):  
     Args:
         open_history: Opens the table: once, for the driver alone.
         options: Where it starts, what it passes over, and how much a batch reads.
+        names: The names of the columns, as the query spells them.
     """
 
-    def __init__(self, open_history: Callable[[], TableHistory], options: StreamReadOptions) -> None:
+    def __init__(
+        self, open_history: Callable[[], TableHistory], options: StreamReadOptions, names: Sequence[str]
+    ) -> None:
         self._open = open_history
         self._options = options
+        self._names = list(names)
         self._target: int | None = None
         self._last: Position | None = None
 
     def __getstate__(self) -> dict[str, object]:
         # Partitions hold all that a task needs.
-        return {"_options": self._options}
+        return {"_options": self._options, "_names": self._names}
 
     @cached_property
     def _history(self) -> TableHistory:
@@ -139,7 +143,8 @@ class EskerStreamReader(MadeInWorkers, DataSourceStreamReader, _AvailableNow):  
         """The rows of one partition."""
         with in_words_of_spark():
             if hasattr(partition, "batches"):
-                yield from partition.batches()
+                for batch in partition.batches():
+                    yield batch if batch.schema.names == self._names else batch.rename_columns(self._names)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Does nothing: the checkpoint holds all that is to be known."""
@@ -328,7 +333,8 @@ class _Budget:
         if taken == 0 and self.files == 0:
             taken = 1
         if taken:
-            self.rows += piece.rows_between(first, first + taken)
+            if limits.rows is not None:
+                self.rows += piece.rows_between(first, first + taken)
             self.size += -(-size * taken // left)
             self.files += 1
         return taken

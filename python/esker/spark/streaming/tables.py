@@ -8,10 +8,11 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from esker._native.expr import Predicate
+from esker.delta.read.scan import TableScan
 from esker.exceptions import InvalidArgumentError, SchemaMismatchError
 from esker.lance.system_columns import SYSTEM_COLUMNS, with_system_columns
 from esker.spark.delta_reader import delta_schema, is_delta, open_delta
-from esker.spark.matching import check_read
+from esker.spark.matching import check_read, renamed
 from esker.spark.options import ChangeRange, TableAddress
 from esker.spark.reader import read_schema
 from esker.spark.session_settings import machine_zone
@@ -78,9 +79,14 @@ def table_history(address: TableAddress, schema: StructType, options: StreamRead
 
     Args:
         address: The table.
-        schema: The Spark schema of the rows.
+        schema: The Spark schema of the rows, with names of columns in any case: rows have those of the table.
         options: What is read.
     """
-    stream_schema(address, options, schema)
-    made = DeltaHistory if is_delta(address) else LanceHistory
-    return made(address, schema, options, machine_zone())
+    made: type[DeltaHistory] | type[LanceHistory]
+    if is_delta(address):
+        made, known = DeltaHistory, TableScan.schema_of(open_delta(address, options.read)._snapshot).names
+    else:
+        made, known = LanceHistory, PinnedTable(address).schema.names
+    spelled = renamed(schema, known)
+    stream_schema(address, options, spelled)
+    return made(address, spelled, options, machine_zone())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -229,7 +230,7 @@ def _once(rows: pa.Table, keys: list[str], latest: str | None, *, is_delta: bool
         return rows
     order = np.arange(found.num_rows) if latest is None else _ascending(found[latest])
     # A merge of Delta takes both zeros for one key, as SQL does; one of Lance does not.
-    values = [_without_negative_zeros(found[name]) if is_delta else found[name] for name in keys]
+    values = [_as_sql_compares(found[name]) if is_delta else found[name] for name in keys]
     places = [str(place) for place in range(len(keys))]
     numbered = pa.table([*(value.take(order) for value in values), np.arange(len(order))], names=[*places, "rank"])
     last = numbered.group_by(places).aggregate([("rank", "max")])["rank_max"]
@@ -245,13 +246,19 @@ def _once(rows: pa.Table, keys: list[str], latest: str | None, *, is_delta: bool
 
 def _ascending(values: pa.ChunkedArray) -> Any:
     """The places of values in ascending order: nulls first, NaN last, as in Spark."""
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if pa.types.is_float16(values.type):
+        values = values.cast(pa.float32())
     columns = {"valid": pc.is_valid(values), "value": values}
     if pa.types.is_floating(values.type):
         columns = {"valid": columns["valid"], "nan": pc.is_nan(values), "value": values}
     return np.asarray(pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns]))
 
 
-def _without_negative_zeros(values: pa.ChunkedArray) -> pa.ChunkedArray:
+def _as_sql_compares(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Floats of which both zeros are one value, and all NaN are."""
     if not pa.types.is_floating(values.type):
         return values
-    return pc.if_else(pc.equal(values, pa.scalar(0.0).cast(values.type)), pa.scalar(0.0).cast(values.type), values)
+    zero, nan = (pa.scalar(value, values.type) for value in (0.0, math.nan))
+    return pc.if_else(pc.is_nan(values), nan, pc.if_else(pc.equal(values, zero), zero, values))

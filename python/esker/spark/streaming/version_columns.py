@@ -1,13 +1,13 @@
-"""The columns of a stream in one version of a Lance table: found by their field ids, as a version may have other names.
+"""The columns of a stream in another version of a Lance table, which may have other names for them.
 
-A column that has another id, but its name, is the same one after a cast, unless there was a version without it between.
+Ids of fields tell which column is which from one version to the next; over several they do not, as an id may be given
+again after a column was dropped, and an overwrite numbers all columns anew. So columns are followed step by step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -15,138 +15,212 @@ import pyarrow as pa
 from esker._native.schema import Field, Schema
 from esker.lance.system_columns import SYSTEM_COLUMNS
 
-__all__ = ["VersionColumns", "first_renamed", "matched"]
+__all__ = ["Followed", "VersionColumns", "earlier", "first_renamed", "followed"]
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A field, and what another version calls it.
+
+    Args:
+        name: Its name when the query was started.
+        there: Its name in the other version.
+        place: Its place among its siblings there.
+        within: The fields within it that the other version has.
+        of: How many fields it has there, known or not.
+    """
+
+    name: str
+    there: str
+    place: int
+    within: tuple[Followed, ...]
+    of: int
+
+    @property
+    def is_as_known(self) -> bool:
+        """Whether it has its name there, and all within it theirs."""
+        return self.there == self.name and all(part.is_as_known for part in self.within)
 
 
 @dataclass(frozen=True)
 class VersionColumns:
-    """The columns with which a query was started, in a version.
+    """The columns of a stream in a version.
 
     Args:
-        known: The columns with which it was started.
-        there: Those of the version.
-        apart: Columns of the version that were dropped since; others were added under their names.
+        names: What the version calls its columns.
+        found: The columns of the stream that it has; None if each has its name.
     """
 
-    known: Schema
-    there: Schema
-    apart: frozenset[str] = frozenset()
+    names: tuple[str, ...]
+    found: tuple[Followed, ...] | None = None
 
-    @cached_property
-    def _found(self) -> dict[str, Field]:
-        return matched(self.known.fields, self.there.fields, self.apart)
-
-    @cached_property
-    def _fields(self) -> dict[str, Field]:
-        return {field.name: field for field in self.known.fields}
+    def _of(self, name: str) -> Followed | None:
+        return next((found for found in self.found or () if found.name == name), None)
 
     def has(self, name: str) -> bool:
         """Whether the version has a column of the stream."""
-        return name in self._found or name in SYSTEM_COLUMNS
+        if name in SYSTEM_COLUMNS:
+            return True
+        return name in self.names if self.found is None else self._of(name) is not None
 
     def is_as_known(self, name: str) -> bool:
         """Whether the version has a column under the same name, and its fields under theirs."""
-        found = self._found.get(name)
-        if found is None:
-            return name in SYSTEM_COLUMNS
-        return found.name == name and first_renamed([self._fields[name]], [found]) is None
+        found = self._of(name)
+        return self.has(name) if found is None else found.is_as_known
 
-    def renamed(self, name: str) -> tuple[str, str | None]:
-        """The path of what has another name within a column, or of the column; and that name, None if it is gone."""
-        found = self._found.get(name)
-        within = None if found is None else first_renamed([self._fields[name]], [found])
-        return (name, None) if within is None else within
-
-    def names(self, wanted: Sequence[str]) -> list[str]:
+    def there(self, wanted: Sequence[str]) -> list[str]:
         """What the version calls columns that it has."""
-        return [self._found[name].name if name in self._found else name for name in wanted]
+        found = [(name, self._of(name)) for name in wanted]
+        return [name if each is None else each.there for name, each in found]
 
     def shown(self, batch: pa.RecordBatch, wanted: Sequence[str]) -> pa.RecordBatch:
         """The columns of a batch of the version that are wanted, under the names of the stream."""
         arrays = []
-        for name, there in zip(wanted, self.names(wanted), strict=True):
-            array = batch.column(there)
-            if name in self._found:
-                array = _as(array, _renamed(array.type, self._found[name], self._fields[name]))
-            arrays.append(array)
+        for name, there in zip(wanted, self.there(wanted), strict=True):
+            array, found = batch.column(there), self._of(name)
+            arrays.append(array if found is None else _as(array, _renamed(array.type, found)))
         return pa.RecordBatch.from_arrays(arrays, names=list(wanted)) if arrays else batch.select([])
 
 
-def matched(known: Sequence[Field], there: Sequence[Field], apart: Collection[str] = ()) -> dict[str, Field]:
-    """The field of `there` for each of `known`, by its name: by the id, or by the name if the id was given anew.
-
-    Args:
-        known: Fields of one level.
-        there: Those of another version of it.
-        apart: Names that stand for other fields there.
+def followed(fields: Sequence[Field]) -> tuple[Followed, ...]:
+    """The fields of the version with which a query was started, followed nowhere yet.
 
     Example:
         >>> import pyarrow as pa
         >>> from esker._native.schema import Schema
-        >>> from esker.spark.streaming.version_columns import matched
-        >>> known = Schema.from_arrow(pa.schema({"b": pa.int8()}))
-        >>> there = known.altered([("b", "a", None)])
-        >>> {name: field.name for name, field in matched(known.fields, there.fields).items()}
-        {'b': 'a'}
+        >>> from esker.spark.streaming.version_columns import followed
+        >>> [found.there for found in followed(Schema.from_arrow(pa.schema({"b": pa.int8()})).fields)]
+        ['b']
     """
-    by_id = {field.id: field for field in there}
-    by_name = {field.name: field for field in there}
-    ids = {field.id for field in known}
-    found: dict[str, Field] = {}
-    for field in known:
-        same = by_id.get(field.id)
-        if same is None and field.name not in apart:
-            same = by_name.get(field.name)
-            same = None if same is None or same.id in ids else same
-        if same is not None:
-            found[field.name] = same
+    return tuple(
+        Followed(field.name, field.name, place, followed(field.children), len(field.children))
+        for place, field in enumerate(fields)
+    )
+
+
+def earlier(
+    found: Sequence[Followed], after: Sequence[Field], before: Sequence[Field], *, by_ids: bool
+) -> tuple[Followed, ...]:
+    """Follows fields from a version to the one before it; without those that it lacks.
+
+    Args:
+        found: What `after` calls them.
+        after: The fields of a version.
+        before: Those of the version before it.
+        by_ids: Whether ids tell which field is which: not where all rows were replaced.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker._native.schema import Schema
+        >>> from esker.spark.streaming.version_columns import earlier, followed
+        >>> before = Schema.from_arrow(pa.schema({"a": pa.int8()}))
+        >>> after = before.altered([("a", "b", None)])
+        >>> steps = earlier(followed(after.fields), after.fields, before.fields, by_ids=True)
+        >>> [(found.name, found.there) for found in steps]
+        [('b', 'a')]
+    """
+    origins = _origins(after, before, by_ids=by_ids)
+    made = []
+    for each in found:
+        place = origins.get(each.place)
+        if place is not None:
+            field = before[place]
+            within = earlier(each.within, after[each.place].children, field.children, by_ids=by_ids)
+            made.append(Followed(each.name, field.name, place, within, len(field.children)))
+    return tuple(made)
+
+
+def _origins(after: Sequence[Field], before: Sequence[Field], *, by_ids: bool) -> dict[int, int]:
+    """Where the fields of a version were in the one before it, by their places."""
+    places = {field.name: place for place, field in enumerate(before)}
+    if not by_ids:
+        return {place: places[field.name] for place, field in enumerate(after) if field.name in places}
+    ids = {field.id: place for place, field in enumerate(before)}
+    kept = {field.id for field in after}
+    found = {place: ids[field.id] for place, field in enumerate(after) if field.id in ids}
+    for place, field in enumerate(after):
+        if place in found:
+            continue
+        # A cast gives another id, and may rename: then nothing is added or dropped in the same step.
+        same = places.get(field.name)
+        if (same is None or before[same].id in kept) and len(after) == len(before):
+            same = place
+        if same is not None and before[same].id not in kept and same not in found.values():
+            found[place] = same
     return found
 
 
-def first_renamed(known: Sequence[Field], there: Sequence[Field]) -> tuple[str, str] | None:
-    """The path of the first field that has another name there, and that name; None if all have theirs.
+def first_renamed(
+    names: Sequence[str], before: Schema, after: Schema, *, by_ids: bool
+) -> tuple[str, str | None] | None:
+    """The path of the first column of a version, or field in one, that the next one calls otherwise; and that name.
+
+    Args:
+        names: The columns that are asked for.
+        before: The version.
+        after: The next one.
+        by_ids: As for `earlier`.
+
+    Returns:
+        The name is None for a column that is gone. None if all have their names.
 
     Example:
         >>> import pyarrow as pa
         >>> from esker._native.schema import Schema
         >>> from esker.spark.streaming.version_columns import first_renamed
         >>> known = Schema.from_arrow(pa.schema({"s": pa.struct({"p": pa.int8()})}))
-        >>> first_renamed(known.fields, known.altered([("s.p", "q", None)]).fields)
+        >>> first_renamed(["s"], known, known.altered([("s.p", "q", None)]), by_ids=True)
         ('s.p', 'q')
     """
-    fields = {field.name: field for field in known}
-    for name, found in matched(known, there).items():
-        if found.name != name:
-            return name, found.name
-        within = first_renamed(fields[name].children, found.children)
+    there = [field.name for field in before.fields]
+    later = followed(after.fields)
+    found = earlier(later, after.fields, before.fields, by_ids=by_ids)
+    for name in names:
+        if name not in there:
+            continue
+        now = next((each for each in found if each.there == name), None)
+        if now is None or now.name != name:
+            return name, None if now is None else now.name
+        within = _first_renamed(now)
         if within is not None:
             return f"{name}.{within[0]}", within[1]
     return None
 
 
-def _renamed(kind: Any, there: Field, known: Field) -> Any:
+def _first_renamed(found: Followed) -> tuple[str, str] | None:
+    for part in found.within:
+        if part.name != part.there:
+            return part.there, part.name
+        within = _first_renamed(part)
+        if within is not None:
+            return f"{part.there}.{within[0]}", within[1]
+    return None
+
+
+def _renamed(kind: Any, found: Followed) -> Any:
     """A type of the version with the names of the stream; fields that the stream does not know have names of nobody."""
-    if isinstance(kind, pa.BaseExtensionType) or kind.num_fields != len(there.children):
+    if found.is_as_known and len(found.within) == found.of:
+        return kind
+    if isinstance(kind, pa.BaseExtensionType) or kind.num_fields != found.of:
         return kind
     if pa.types.is_struct(kind):
-        names = {field.id: name for name, field in matched(known.children, there.children).items()}
-        fields = {field.name: field for field in known.children}
+        known = {part.place: part for part in found.within}
         parts = []
-        for index, child in enumerate(there.children):
-            part = kind.field(index)
-            name = names.get(child.id)
-            if name is None:
-                parts.append(part.with_name(f"\0{child.id}"))
+        for place in range(found.of):
+            field = kind.field(place)
+            part = known.get(place)
+            if part is None:
+                parts.append(field.with_name(f"\0{place}"))
             else:
-                parts.append(part.with_name(name).with_type(_renamed(part.type, child, fields[name])))
+                parts.append(field.with_name(part.name).with_type(_renamed(field.type, part)))
         return pa.struct(parts)
-    if len(known.children) != 1:
+    if not found.within:
         return kind
-    item, known_item = there.children[0], known.children[0]
+    item = found.within[0]
     if pa.types.is_map(kind):
-        entries = _renamed(pa.struct([kind.key_field, kind.item_field]), item, known_item)
+        entries = _renamed(pa.struct([kind.key_field, kind.item_field]), item)
         return pa.map_(entries.field(0), entries.field(1), keys_sorted=kind.keys_sorted)
-    value = kind.value_field.with_type(_renamed(kind.value_type, item, known_item))
+    value = kind.value_field.with_type(_renamed(kind.value_type, item))
     if pa.types.is_fixed_size_list(kind):
         return pa.list_(value, kind.list_size)
     return pa.large_list(value) if pa.types.is_large_list(kind) else pa.list_(value)
