@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 import esker
 import esker.delta
 from esker.delta.read.session_zone import leaps_in_zone
-from esker.exceptions import SchemaMismatchError
+from esker.exceptions import InvalidArgumentError, SchemaMismatchError
 from esker.spark import EskerSource
 from tests.delta_logs import commit, metadata
 from tests.spark.jobs import read
@@ -221,6 +221,23 @@ def test_times_at_which_clocks_leap_are_the_first_moment_as_in_spark(
     else:
         esker.delta.write_deltalake(uri, rows)
     assert [row["id"] for row in read(uri, filter=condition, timezone="Europe/Berlin")] == expected
+
+
+@pytest.mark.parametrize("kind", ["lance", "delta"])
+def test_a_text_that_clocks_show_twice_is_refused_where_it_is_not_beside_its_column(kind: str, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    times = [dt.datetime(2024, 10, 27, hour, tzinfo=dt.UTC) for hour in range(4)]
+    rows = pa.table({"id": range(4), "at": pa.array(times, pa.timestamp("us", "UTC"))})
+    if kind == "lance":
+        lance.write_dataset(rows, uri)
+    else:
+        esker.delta.write_deltalake(uri, rows)
+    for condition in ("at BETWEEN {} AND '2024-10-27 04:00:00'", "at IN ({})"):
+        with pytest.raises(InvalidArgumentError, match="2024-10-27 02:00:00"):
+            read(uri, filter=condition.format("'2024-10-27 02:00:00'"), timezone="Europe/Berlin")
+        for text in ("timestamp '2024-10-27 02:00:00'", "'2024-10-27 02:00:00+02:00'"):
+            found = read(uri, filter=condition.format(text), timezone="Europe/Berlin")
+            assert found[0]["id"] == 0
 
 
 @pytest.mark.parametrize("seed", range(12))
