@@ -180,6 +180,7 @@ class LanceHistory(TableHistory):
         fields = table.manifest.schema
         self._reading = Reading(address, schema, options.read, driver_zone, table.number, fields, options.feed)
         self._walked: dict[int, _Walked] = {}
+        self._checked: tuple[int, Schema | None] = (table.number, fields)
         self._entries: dict[tuple[int, int, int | None], str] = {}
 
     def newest(self) -> int:
@@ -316,8 +317,11 @@ class LanceHistory(TableHistory):
             return
         wanted = StructType([reading.schema[name] for name in reading.names if name not in SYSTEM_COLUMNS])
         check_columns(version, self.uri, shown_schema(pa.schema(manifest.schema)), wanted)
-        before = self._schema(version - 1)
+        number, before = self._checked
+        if number != version - 1:
+            before = self._schema(version - 1)
         if before is None or before == manifest.schema:
+            self._checked = (version, manifest.schema)
             return
         names = [
             name for name in (*reading.names, *reading.filter_columns) if name not in (*SYSTEM_COLUMNS, *FEED_NAMES)
@@ -330,6 +334,7 @@ class LanceHistory(TableHistory):
                 f"{READ_AGAIN}",
                 column=changed[0],
             )
+        self._checked = (version, manifest.schema)
 
     def _reading_of(self, *manifests: Manifest) -> Reading:
         """What tasks need that read these versions."""
