@@ -402,3 +402,18 @@ def test_options_are_refused_by_name(table: Table) -> None:
     schema = source.schema()
     with pytest.raises(InvalidArgumentError, match="maxRowsPerTrigger is for streams"):
         source.reader(schema)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_small_files_share_a_task_and_keep_their_order(kind: str, tmp_path: Path) -> None:
+    table = Table(kind, str(tmp_path / "t"))
+    for first in range(3, 60, 3):
+        table.append(ids(first, first + 3))
+    query = Query(table.uri, startingVersion=table.first)
+    query.start()
+    start = query.reader.initialOffset()
+    end = query.reader.latestOffset(start, query.reader.getDefaultReadLimit())
+    assert len(query.reader.partitions(start, end)) < 10
+    assert [row["id"] for row in query.rows()] == list(range(60))
+    cut = Query(table.uri, startingVersion=table.first, maxRowsPerTrigger=7)
+    assert [row["id"] for row in cut.rows()] == list(range(60))

@@ -12,6 +12,7 @@ An offset holds the identity of a version's entry: a table that was replaced or 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from esker.exceptions import CommitConflictError, EskerError, InvalidArgumentError, NotFoundError
+from esker.spark.packing import packed, target_bytes
 from esker.spark.streaming.history import START_ANEW, Piece, TableHistory, VersionPieces, cleaned_up
 from esker.spark.streaming.options import Limits, StreamReadOptions
 from esker.spark.streaming.position import Position
@@ -128,7 +130,7 @@ class EskerStreamReader(MadeInWorkers, DataSourceStreamReader, _AvailableNow):  
         self._last = last
         if last.version < first.version:
             raise self._replaced(first, f"an end at version {last.version}")
-        found: list[InputPartition] = []
+        found: list[_Part] = []
         stretches = list(first.stretches(last))
         for stretch in [s for s in stretches if s.is_snapshot]:
             found += _cut(self._history.snapshot(stretch.version), stretch.first, stretch.last)
@@ -137,7 +139,10 @@ class EskerStreamReader(MadeInWorkers, DataSourceStreamReader, _AvailableNow):  
             pieces = self._history.changes(ranges[0].version, ranges[-1].version)
             for stretch, changed in zip(ranges, pieces, strict=True):
                 found += _cut(changed, stretch.first, stretch.last)
-        return found
+        read = self._options.read
+        most = target_bytes([part.size for part in found], max_bytes=read.bytes_per_partition)
+        groups = packed(found, lambda part: (part.rows, part.size), max_rows=read.rows_per_partition, max_bytes=most)
+        return [_together([part.partition for part in group]) for group in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one partition."""
@@ -340,10 +345,41 @@ class _Budget:
         return taken
 
 
-def _cut(found: VersionPieces, first: int, last: int | None) -> Iterator[InputPartition]:
+@dataclass(frozen=True)
+class _Part:
+    """What a task may read, with about how many rows and bytes that are."""
+
+    partition: InputPartition
+    rows: int
+    size: int
+
+
+@dataclass(frozen=True)
+class _Neighbours(InputPartition):  # type: ignore[misc, unused-ignore]
+    """Small partitions that one task reads, one after the other."""
+
+    parts: tuple[ReadablePartition, ...]
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows of all of them."""
+        for part in self.parts:
+            yield from part.batches()
+
+
+def _together(parts: Sequence[Any]) -> InputPartition:
+    made: InputPartition = parts[0] if len(parts) == 1 else _Neighbours(tuple(parts))
+    return made
+
+
+def _cut(found: VersionPieces, first: int, last: int | None) -> Iterator[_Part]:
     at = 0
     for piece in found.pieces:
         low, high = max(first - at, 0), piece.length if last is None else min(last - at, piece.length)
         if low < high:
-            yield from piece.partitions(low, high)
+            parts = piece.partitions(low, high)
+            share = (high - low) / piece.length
+            # What was cut is as large as a task may be.
+            rows = int(piece.rows * share) if len(parts) == 1 else sys.maxsize
+            for part in parts:
+                yield _Part(part, rows, int(piece.size * share) // len(parts))
         at += piece.length
