@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -54,30 +55,31 @@ class VersionColumns:
     names: tuple[str, ...]
     found: tuple[Followed, ...] | None = None
 
-    def _of(self, name: str) -> Followed | None:
-        return next((found for found in self.found or () if found.name == name), None)
+    @cached_property
+    def _by_name(self) -> dict[str, Followed]:
+        return {found.name: found for found in self.found or ()}
 
     def has(self, name: str) -> bool:
         """Whether the version has a column of the stream."""
         if name in SYSTEM_COLUMNS:
             return True
-        return name in self.names if self.found is None else self._of(name) is not None
+        return name in (self.names if self.found is None else self._by_name)
 
     def is_as_known(self, name: str) -> bool:
         """Whether the version has a column under the same name, and its fields under theirs."""
-        found = self._of(name)
+        found = self._by_name.get(name)
         return self.has(name) if found is None else found.is_as_known
 
     def there(self, wanted: Sequence[str]) -> list[str]:
         """What the version calls columns that it has."""
-        found = [(name, self._of(name)) for name in wanted]
+        found = [(name, self._by_name.get(name)) for name in wanted]
         return [name if each is None else each.there for name, each in found]
 
     def shown(self, batch: pa.RecordBatch, wanted: Sequence[str]) -> pa.RecordBatch:
         """The columns of a batch of the version that are wanted, under the names of the stream."""
         arrays = []
         for name, there in zip(wanted, self.there(wanted), strict=True):
-            array, found = batch.column(there), self._of(name)
+            array, found = batch.column(there), self._by_name.get(name)
             arrays.append(array if found is None else _as(array, _renamed(array.type, found)))
         return pa.RecordBatch.from_arrays(arrays, names=list(wanted)) if arrays else batch.select([])
 
