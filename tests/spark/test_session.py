@@ -157,3 +157,11 @@ def test_read_takes_a_delta_table_too(spark: SparkSession, tmp_path: Path) -> No
         esker.spark.read(spark, uri, rows_per_partition=3)
     with pytest.raises(NotFoundError):
         esker.spark.read(spark, uri, version=7)
+
+
+def test_what_is_for_delta_tables_is_imported_for_them_alone() -> None:
+    # Each Python process of Spark imports it anew.
+    of_delta = ("esker.delta.table", "esker.spark.delta_")
+    code = f"import sys, esker.spark; print([name for name in sys.modules if name.startswith({of_delta})])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

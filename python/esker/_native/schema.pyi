@@ -82,6 +82,10 @@ class Schema:
         """The columns, in order."""
 
     @property
+    def names(self) -> list[str]:
+        """The names of the columns, in order."""
+
+    @property
     def metadata(self) -> dict[str, bytes]:
         """The schema's metadata."""
 

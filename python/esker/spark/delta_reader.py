@@ -14,9 +14,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from esker._native.expr import Predicate
-from esker.commit import resolve
-from esker.delta.log.entries import LOG
-from esker.delta.read.change_feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from esker.arrow.feed_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from esker.delta.read.file_reader import TableFile, TableFileReader
 from esker.delta.read.filesystem import FileLocator
 from esker.delta.read.filters import BoundFilter, bind
@@ -38,17 +36,12 @@ from esker.spark.wording import in_words_of_spark
 from esker.spark.worker_task import MadeInWorkers
 from esker.spark.zoned_filter import instants_apart, reads_times, told_zone, whatever_the_zone
 
-__all__ = ["ChangesPartition", "DeltaReader", "FilesPartition", "delta_schema", "is_delta", "open_delta", "plan_files"]
+__all__ = ["ChangesPartition", "DeltaReader", "FilesPartition", "delta_schema", "open_delta", "plan_files"]
 
 _LEAST_PIECE_BYTES = 8 * 1024 * 1024
 """Files are not cut into smaller pieces: row groups are hardly ever smaller."""
 _BEHIND_ALL = 2**63 - 1
 _FEED = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
-
-
-def is_delta(address: TableAddress) -> bool:
-    """Whether a Delta table is there: something lies in its `_delta_log`."""
-    return bool(resolve(address.uri, storage_options=address.storage_options).list_paths(LOG))
 
 
 def open_delta(address: TableAddress, options: ReadOptions, version: int | None = None) -> DeltaTable:

@@ -27,7 +27,6 @@ from pyspark.sql.types import StructType
 
 from esker._native.delta import Snapshot
 from esker._native.store import Store
-from esker.commit import resolve
 from esker.commit.orphans import StagedFiles
 from esker.delta.definition.constraints import Constraints
 from esker.delta.definition.table_state import TableState
@@ -47,7 +46,6 @@ from esker.delta.write.staged_rows import staged_rows
 from esker.delta.write.staging import StagedWrite, Staging
 from esker.exceptions import AlreadyExistsError, InvalidArgumentError
 from esker.spark.cast import cast_batch
-from esker.spark.delta_reader import is_delta
 from esker.spark.matching import check_append, renamed
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.session_settings import OVERWRITE_MODE, ZONE, machine_zone, session_zone, setting
@@ -60,37 +58,9 @@ from esker.spark.writer import may_discard
 from esker.spark.zoned_filter import instants_apart, reads_times
 from esker.store.pickling import pickled_options
 
-__all__ = ["DeltaWriter", "FilesMessage", "writes_delta"]
+__all__ = ["DeltaWriter", "FilesMessage"]
 
 _SESSION_DYNAMIC = "partitionOverwriteMode=dynamic"
-
-
-def writes_delta(address: TableAddress, options: WriteOptions) -> bool:
-    """Whether a write goes to a Delta table: one is there, or none of another kind and one is asked for.
-
-    Raises:
-        AlreadyExistsError: A Delta table is asked for where a table of another kind is.
-
-    Example:
-        `writes_delta(address, WriteOptions.parse({"tableFormat": "delta"}))`
-    """
-    if is_delta(address):
-        if options.table_format == "lance":
-            raise AlreadyExistsError(
-                f"expected a place without a table for tableFormat=lance, found a Delta table at {address.uri}; "
-                "give another path, or leave the option out",
-                uri=address.uri,
-            )
-        return True
-    if options.table_format != "delta":
-        return False
-    if resolve(address.uri, storage_options=address.storage_options).list_paths("_versions/"):
-        raise AlreadyExistsError(
-            f"expected a place without a table for tableFormat=delta, found a Lance table at {address.uri}; "
-            "give another path",
-            uri=address.uri,
-        )
-    return True
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,12 @@ from esker.exceptions import InvalidArgumentError, SchemaMismatchError, Unsuppor
 from esker.lance.scan.take import take_row_ids, take_rows
 from esker.lance.system_columns import ROW_ID
 from esker.spark.cast import cast_batch
-from esker.spark.delta_reader import is_delta
 from esker.spark.matching import renamed
 from esker.spark.options import ReadOptions, TableAddress, read_address
 from esker.spark.reader import read_schema
 from esker.spark.spelling import spelled_as
 from esker.spark.table import PinnedTable
+from esker.spark.table_format import is_delta
 from esker.spark.table_read import TableRead
 from esker.spark.types import exchange_schema
 from esker.spark.worker_tables import worker_dataset

@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from esker.delta.read.session_zone import zone_name
-from esker.delta.table_properties import PROPERTY
 from esker.exceptions import InvalidArgumentError
 from esker.store.stores import OBJECT_STORES
 
 __all__ = ["CATALOG", "Given", "Option", "checked_path"]
 
 _EVERY = ("lance", "delta")
+_PROPERTY = "delta."
+"""How names of properties of Delta tables start."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ class Given:
         """Properties of Delta tables, by their names in lower case."""
         for name, value in options.items():
             plain = name.lower().replace("_", "")
-            if plain.startswith(PROPERTY):
+            if plain.startswith(_PROPERTY):
                 self.properties[name.lower()] = value
                 continue
             if plain in _OF_CATALOGS:

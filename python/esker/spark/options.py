@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from esker.delta.table_properties import property_name
 from esker.exceptions import InvalidArgumentError, UnsupportedError
 from esker.lance.write.compression import Compression, checked_compression
 from esker.spark.option_names import CATALOG, Given, checked_path
@@ -224,7 +223,7 @@ class DeltaWriteOptions:
             user_metadata=given.get("userMetadata"),
             partition_overwrite_mode=mode if "partitionOverwriteMode" in given else None,
             partition_columns=columns_of(given, "partitionColumns") or (),
-            properties={property_name(name): value for name, value in given.properties.items()},
+            properties=_spelled(given.properties),
         )
 
 
@@ -443,6 +442,14 @@ def columns_of(given: Given, option: str) -> tuple[str, ...] | None:
     if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) != len(names):
         raise InvalidArgumentError(f"option {shown}: expected names, each once, found {value!r}")
     return tuple(names)
+
+
+def _spelled(properties: Mapping[str, str]) -> dict[str, str]:
+    if not properties:
+        return {}
+    from esker.delta.table_properties import property_name
+
+    return {property_name(name): value for name, value in properties.items()}
 
 
 def _vectors(value: str | None) -> dict[str, int] | None:

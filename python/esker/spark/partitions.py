@@ -16,12 +16,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from esker.delta.read.file_reader import TableFile
+if TYPE_CHECKING:
+    from esker.delta.read.file_reader import TableFile
 
 __all__ = [
     "PARTITION_SCHEMA",
@@ -130,6 +132,8 @@ def _partition(table: pa.Table) -> InputPartition:
         return SlicePartition(tuple(slices), int((table.schema.metadata or {})[_BATCH_ROWS]))
     if not table.schema.names:
         return ChangesPartition(0)
+    from esker.delta.read.file_reader import TableFile
+
     names = [name for name in table.schema.names if name.startswith(_VALUE)]
     files = []
     described = zip(*(table[name].to_pylist() for name in ("path", "vector", "start", "end")), strict=True)

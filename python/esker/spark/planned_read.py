@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from esker.spark.delta_reader import DeltaReader, delta_schema, is_delta, open_delta
 from esker.spark.options import ReadOptions, read_address
 from esker.spark.reader import SliceScan, lance_version, plan_slices, read_schema
 from esker.spark.session import parallelism_of
 from esker.spark.session_settings import machine_zone
 from esker.spark.table import PinnedTable
+from esker.spark.table_format import is_delta
 
 __all__ = ["PartitionReader", "PlannedRead", "plan_read"]
 
@@ -49,6 +49,7 @@ class PlannedRead:
         num_rows: How many rows there are, if the table's metadata tell.
         partitions: What there is to read, for so many tasks at once; None if nobody knows how many.
         bytes_per_row: How many bytes a row has, if that is known.
+        frame_of_parquet: The rows by Spark's own reader, where all of them are in plain Parquet files.
     """
 
     options: Mapping[str, str]
@@ -58,16 +59,17 @@ class PlannedRead:
     num_rows: int | None
     partitions: Callable[[int | None], Sequence[InputPartition]]
     bytes_per_row: Callable[[], float] | None = None
+    frame_of_parquet: Callable[[SparkSession], DataFrame | None] | None = None
 
     def by_spark(self, spark: SparkSession) -> DataFrame | None:
         """The rows by Spark's own Parquet reader, where it reads the same: plain files, of which all rows are read."""
         parsed, plain = self.parsed, ReadOptions()
-        if not isinstance(self.reader, DeltaReader) or parallelism_of(spark) is None:
+        if self.frame_of_parquet is None or parallelism_of(spark) is None:
             return None
         for name in ("filter", "changes", "rows_per_partition", "bytes_per_partition", "parallelism"):
             if getattr(parsed, name) != getattr(plain, name):
                 return None
-        return self.reader.by_spark(spark)
+        return self.frame_of_parquet(spark)
 
 
 def plan_read(options: Mapping[str, str]) -> PlannedRead:
@@ -87,6 +89,8 @@ def plan_read(options: Mapping[str, str]) -> PlannedRead:
     address, parsed = read_address(options), ReadOptions.parse(options)
     pinned = {**options, "path": address.uri}
     if is_delta(address):
+        from esker.spark.delta_reader import DeltaReader, delta_schema, open_delta
+
         parsed.check_format("delta", address.uri)
         table = open_delta(address, parsed)
         schema = delta_schema(table, parsed)
@@ -95,7 +99,7 @@ def plan_read(options: Mapping[str, str]) -> PlannedRead:
         known = parsed.filter is None and parsed.changes is None
         reader = DeltaReader(address, table.version(), schema, parsed)
         rows = table._rows_by_statistics() if known else None
-        return PlannedRead(pinned, parsed, reader, schema, rows, reader.planned)
+        return PlannedRead(pinned, parsed, reader, schema, rows, reader.planned, frame_of_parquet=reader.by_spark)
     parsed.check_format("lance", address.uri)
     snapshot = PinnedTable(address, lance_version(parsed))
     schema = read_schema(snapshot, parsed)

@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame
 
 from esker.exceptions import InvalidArgumentError
 from esker.lance.write.compression import Compression
-from esker.spark.delta_writer import DeltaWriter, writes_delta
 from esker.spark.options import WriteOptions, write_address
 from esker.spark.session import register
 from esker.spark.session_settings import ZONE
 from esker.spark.source import EskerSource
+from esker.spark.table_format import writes_delta
 from esker.spark.table_read import TableRead
 from esker.spark.wording import as_raised_by_esker
 from esker.spark.writer import plan_write
@@ -116,6 +116,8 @@ def write(
     # Planned here to raise esker's errors early, and so that "ignore" does not compute the DataFrame for nothing. The
     # write itself uses the plan that Spark asks for later.
     if writes_delta(address, parsed):
+        from esker.spark.delta_writer import DeltaWriter
+
         if DeltaWriter(address, frame.schema, chosen == "overwrite", parsed).skips:
             return
     elif plan_write(address, frame.schema, chosen == "overwrite", parsed) is None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from esker.exceptions import InvalidArgumentError
-from esker.spark.delta_reader import DeltaReader, delta_schema, is_delta, open_delta
-from esker.spark.delta_writer import DeltaWriter, writes_delta
 from esker.spark.options import (
     ReadOptions,
     TableAddress,
@@ -34,9 +32,14 @@ from esker.spark.streaming.reader import EskerStreamReader
 from esker.spark.streaming.sink import EskerStreamWriter
 from esker.spark.streaming.tables import stream_schema, table_history
 from esker.spark.table import PinnedTable
+from esker.spark.table_format import is_delta, writes_delta
 from esker.spark.width import warn_of_width
 from esker.spark.wording import in_words_of_spark
 from esker.spark.writer import EskerWriter
+
+if TYPE_CHECKING:
+    from esker.spark.delta_reader import DeltaReader
+    from esker.spark.delta_writer import DeltaWriter
 
 __all__ = ["EskerSource"]
 
@@ -76,6 +79,8 @@ class EskerSource(DataSource):
         if not self._delta and options.changes is not None:
             return self._stream_schema(None)
         if self._delta:
+            from esker.spark.delta_reader import delta_schema, open_delta
+
             options.check_format("delta", address.uri)
             table = open_delta(address, options)
             self._version = table.version()
@@ -116,6 +121,8 @@ class EskerSource(DataSource):
         if self._delta is None:
             self._delta = is_delta(address)
         if self._delta:
+            from esker.spark.delta_reader import DeltaReader
+
             return DeltaReader(address, self._version, schema, options)
         options.check_format("lance", address.uri)
         version = lance_version(options) if self._version is None else self._version
@@ -151,5 +158,7 @@ def batch_writer(
         `batch_writer(address, frame.schema, False, WriteOptions.parse({}))`
     """
     if writes_delta(address, options):
+        from esker.spark.delta_writer import DeltaWriter
+
         return DeltaWriter(address, schema, overwrite, options)
     return EskerWriter(address, schema, overwrite, options)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from esker.delta.read.versions import as_milliseconds, version_at
-from esker.delta.table import DeltaTable
 from esker.exceptions import InvalidArgumentError, NotFoundError
 from esker.spark.options import ChangeRange
+
+if TYPE_CHECKING:
+    from esker.delta.table import DeltaTable
 
 __all__ = ["first_version_since", "version_of_time", "version_range_of"]
 

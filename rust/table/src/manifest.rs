@@ -77,6 +77,7 @@ pub struct Manifest {
     /// the schema names absolute positions in it. Carried from version to version.
     pub(crate) dictionary_section: Option<Bytes>,
     dictionaries: OnceLock<Arc<Dictionaries>>,
+    schema: OnceLock<Arc<Schema>>,
     /// The same fields as `raw`, decoded.
     head: pb::Manifest,
     /// The file that was decoded.
@@ -143,6 +144,7 @@ impl Manifest {
             inline_transaction: None,
             dictionary_section: None,
             dictionaries: OnceLock::new(),
+            schema: OnceLock::new(),
             head,
             source: None,
             path,
@@ -317,9 +319,13 @@ impl Manifest {
     }
 
     /// The columns.
-    pub fn schema(&self) -> Result<Schema> {
+    pub fn schema(&self) -> Result<Arc<Schema>> {
+        if let Some(known) = self.schema.get() {
+            return Ok(known.clone());
+        }
         let corrupt = |error: esker_file::FileError| TableError::corrupt(&self.path, error.to_string());
-        Schema::from_protos(&self.head.fields, &self.head.schema_metadata).map_err(corrupt)
+        let found = Schema::from_protos(&self.head.fields, &self.head.schema_metadata).map_err(corrupt)?;
+        Ok(self.schema.get_or_init(|| Arc::new(found)).clone())
     }
 
     /// The values of dictionary columns of 0.1 files, by field id: the manifest file holds them in front of everything else.
@@ -327,7 +333,11 @@ impl Manifest {
         let Some(source) = self.source.as_ref().or(self.dictionary_section.as_ref()) else {
             return Ok(Arc::default());
         };
-        let read = || esker_file::read_dictionaries(&self.schema()?, source, &self.path).map_err(TableError::from);
+        if !self.has_dictionaries() {
+            return Ok(Arc::default());
+        }
+        let read =
+            || esker_file::read_dictionaries(self.schema()?.as_ref(), source, &self.path).map_err(TableError::from);
         match self.dictionaries.get() {
             Some(kept) => Ok(kept.clone()),
             None => {

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from ..._native.delta import Snapshot, read_changes
 from ..._native.store import Store
+from ...arrow.feed_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from ...exceptions import NotFoundError, UnsupportedError
 from ..definition.feed_columns import check_feed_columns
 from ..log.entries import read_actions
@@ -30,9 +31,6 @@ from .filters import BoundFilter
 from .open_parquet import BATCH_ROWS
 from .scan import TableFile, TableScan
 
-CHANGE_TYPE = pa.field("_change_type", pa.string())
-COMMIT_VERSION = pa.field("_commit_version", pa.int64())
-COMMIT_TIMESTAMP = pa.field("_commit_timestamp", pa.timestamp("us", "UTC"))
 _ENABLED = "delta.enableChangeDataFeed"
 
 

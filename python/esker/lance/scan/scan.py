@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -13,9 +14,11 @@ from ..._native import scan as native
 from ..._native.expr import Predicate
 from ...arrow.batches import cut_to_bytes, read, read_all
 from ...arrow.json_columns import as_json_text, has_jsonb
+from ...exceptions import EskerError
 from ...progress import Tally
 from ..system_columns import ROW_ADDRESS, ROW_ID
 from ..version import TableVersion
+from .named_columns import named_columns
 from .options import ScanOptions, ScanStatistics
 from .predicate import to_predicate
 from .projection import Projection
@@ -43,11 +46,24 @@ class Scan:
     def __init__(self, table: TableVersion, options: ScanOptions) -> None:
         self.table = table
         self.options = options
-        shown = table.schema if options.blobs == "bytes" else table.described_schema
-        self.projection = Projection.of(options.columns, shown)
+        self.projection = Projection(None)
         self.predicate: Predicate | None = None
+        if options.columns is None and options.filter is None:
+            return
+        few = named_columns(table, options)
+        if few is not None:
+            # What they don't tell, or tell in words about few columns, all of them do.
+            with suppress(EskerError):
+                self._bind(*few)
+                return
+        described = table.described_schema
+        self._bind(table.schema if options.blobs == "bytes" else described, described)
+
+    def _bind(self, shown: pa.Schema, described: pa.Schema) -> None:
+        options = self.options
+        self.projection = Projection.of(options.columns, shown)
         if options.filter is not None:
-            self.predicate = to_predicate(options.filter, table.described_schema)
+            self.predicate = to_predicate(options.filter, described)
 
     def but(self, **changes: Any) -> Scan:
         """The same scan with other options."""

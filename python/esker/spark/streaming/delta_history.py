@@ -13,10 +13,11 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from esker._native.delta import Snapshot
+from esker.arrow.feed_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from esker.delta.log.changes import read_change
 from esker.delta.log.conflict import CommitActions
 from esker.delta.log.entries import LOG, commit_path, newest_version
-from esker.delta.read.change_feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, ChangeFeed, FileChange
+from esker.delta.read.change_feed import ChangeFeed, FileChange
 from esker.delta.read.conform import MappingMode, physical_name
 from esker.delta.read.file_reader import TableFile, TableFileReader
 from esker.delta.read.filesystem import FileLocator

@@ -19,8 +19,8 @@ from esker._native import scan as native
 from esker._native.expr import Predicate
 from esker._native.schema import Schema
 from esker.arrow.batches import read
+from esker.arrow.feed_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from esker.arrow.json_columns import stored_batch
-from esker.delta.read.change_feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from esker.exceptions import NotFoundError
 from esker.lance.scan.options import ScanOptions
 from esker.lance.scan.scan import Scan

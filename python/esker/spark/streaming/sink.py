@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -25,12 +25,14 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import WriterCommitMessage
 
 from esker.exceptions import UnsupportedError
-from esker.spark.delta_writer import DeltaWriter
 from esker.spark.streaming.automatic_compaction import compact
 from esker.spark.streaming.batch_identity import query_of_checkpoint, query_of_task
 from esker.spark.wording import in_words_of_spark
 from esker.spark.worker_task import MadeInWorkers
 from esker.spark.writer import EskerWriter
+
+if TYPE_CHECKING:
+    from esker.spark.delta_writer import DeltaWriter
 
 __all__ = ["SMALL_BYTES", "BatchMessage", "EskerStreamWriter"]
 

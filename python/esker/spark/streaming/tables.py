@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from esker._native.expr import Predicate
-from esker.delta.read.scan import TableScan
 from esker.exceptions import InvalidArgumentError, SchemaMismatchError
 from esker.lance.system_columns import SYSTEM_COLUMNS, with_system_columns
-from esker.spark.delta_reader import delta_schema, is_delta, open_delta
 from esker.spark.matching import check_read, renamed
 from esker.spark.options import ChangeRange, TableAddress
 from esker.spark.reader import read_schema
 from esker.spark.session_settings import machine_zone
-from esker.spark.streaming.delta_history import DeltaHistory
 from esker.spark.streaming.history import TableHistory
 from esker.spark.streaming.lance_history import LanceHistory
 from esker.spark.streaming.lance_partition import FEED
 from esker.spark.streaming.options import StreamReadOptions
 from esker.spark.table import PinnedTable
+from esker.spark.table_format import is_delta
 from esker.spark.types import exchange_schema, spark_schema
 from esker.spark.zoned_filter import instants_apart
+
+if TYPE_CHECKING:
+    from esker.spark.streaming.delta_history import DeltaHistory
 
 __all__ = ["stream_schema", "table_history"]
 
@@ -45,6 +47,8 @@ def stream_schema(address: TableAddress, options: StreamReadOptions, wanted: Str
         `stream_schema(address, StreamReadOptions.parse({"readChangeFeed": "true"})).names`
     """
     if is_delta(address):
+        from esker.spark.delta_reader import delta_schema, open_delta
+
         options.read.check_format("delta", address.uri)
         read = replace(options.read, changes=ChangeRange() if options.feed else None)
         return delta_schema(open_delta(address, read), read, wanted)
@@ -84,6 +88,10 @@ def table_history(address: TableAddress, schema: StructType, options: StreamRead
     """
     made: type[DeltaHistory] | type[LanceHistory]
     if is_delta(address):
+        from esker.delta.read.scan import TableScan
+        from esker.spark.delta_reader import open_delta
+        from esker.spark.streaming.delta_history import DeltaHistory
+
         made, known = DeltaHistory, TableScan.schema_of(open_delta(address, options.read)._snapshot).names
     else:
         made, known = LanceHistory, PinnedTable(address).schema.names

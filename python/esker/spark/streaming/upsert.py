@@ -18,20 +18,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 import esker
-from esker.delta import DeltaTable, write_deltalake
-from esker.delta.read.scan import TableScan
 from esker.exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
 from esker.lance.commit import is_applied
 from esker.lance.merge.merge import key_columns
 from esker.lance.version import TableVersion
 from esker.spark.cast import cast_batch
-from esker.spark.delta_reader import is_delta
-from esker.spark.delta_writer import writes_delta
 from esker.spark.matching import check_append, replacing_schema
 from esker.spark.options import TableAddress, WriteOptions, write_address
 from esker.spark.spelling import spelled_as
 from esker.spark.streaming.automatic_compaction import compact
 from esker.spark.streaming.batch_identity import QUERY_ID
+from esker.spark.table_format import is_delta, writes_delta
 
 __all__ = ["upsert_stream"]
 
@@ -129,6 +126,9 @@ class _Upsert:
             compact(self.address)
 
     def _into_delta(self, frame: DataFrame, application: tuple[str, int]) -> None:
+        from esker.delta import DeltaTable, write_deltalake
+        from esker.delta.read.scan import TableScan
+
         options = dict(self.address.storage_options)
         if not is_delta(self.address):
             empty = replacing_schema(frame.schema, None).empty_table()

@@ -180,12 +180,15 @@ impl Schema {
         })
     }
 
-    /// The same schema, with all blobs shown in a form.
-    pub fn with_blob_view(&self, view: BlobView) -> Schema {
-        Schema {
+    /// The same schema, with all blobs shown in a form. One without blobs is not copied.
+    pub fn with_blob_view(self: &Arc<Self>, view: BlobView) -> Arc<Schema> {
+        if !self.fields.iter().any(Field::has_blobs) {
+            return self.clone();
+        }
+        Arc::new(Schema {
             fields: self.fields.iter().map(|field| field.with_blob_view(view)).collect(),
             metadata: self.metadata.clone(),
-        }
+        })
     }
 }
 

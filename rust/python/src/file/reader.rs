@@ -68,7 +68,7 @@ impl PyFileReader {
 
     #[getter]
     fn schema(&self) -> PySchema {
-        PySchema(self.0.schema().clone())
+        self.0.schema().clone().into()
     }
 
     fn layout(&self, py: Python<'_>) -> Result<PyFileLayout> {

@@ -1,6 +1,7 @@
 //! `Schema`.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use esker_file::schema::{Alteration, BlobView, Schema};
@@ -17,7 +18,13 @@ use crate::error::Result;
 /// A table's columns with their field ids.
 #[pyclass(name = "Schema", module = "esker._native.schema", frozen, eq)]
 #[derive(PartialEq, Eq)]
-pub(crate) struct PySchema(pub(crate) Schema);
+pub(crate) struct PySchema(pub(crate) Arc<Schema>);
+
+impl From<Schema> for PySchema {
+    fn from(schema: Schema) -> Self {
+        PySchema(Arc::new(schema))
+    }
+}
 
 impl PySchema {
     fn encode(&self) -> Vec<u8> {
@@ -45,20 +52,20 @@ impl PySchema {
                 return Err(TableError::unsupported("the table has used up all 2^31 field ids; write it anew").into())
             }
         }
-        Ok(PySchema(schema))
+        Ok(schema.into())
     }
 
     #[pyo3(signature = (known = None))]
     fn check_column_names(&self, known: Option<&PySchema>) -> Result<()> {
-        Ok(self.0.check_column_names(known.map(|known| &known.0))?)
+        Ok(self.0.check_column_names(known.map(|known| known.0.as_ref()))?)
     }
 
     fn extended(&self, other: &PySchema) -> Result<Self> {
-        Ok(PySchema(self.0.extended(&other.0)?))
+        Ok(self.0.extended(&other.0)?.into())
     }
 
     fn without(&self, paths: Vec<String>) -> Result<Self> {
-        Ok(PySchema(self.0.without(&paths)?))
+        Ok(self.0.without(&paths)?.into())
     }
 
     fn altered(&self, alterations: Vec<(String, Option<String>, Option<bool>)>) -> Result<Self> {
@@ -66,11 +73,11 @@ impl PySchema {
             .into_iter()
             .map(|(path, name, nullable)| Alteration { path, name, nullable })
             .collect();
-        Ok(PySchema(self.0.altered(&alterations)?))
+        Ok(self.0.altered(&alterations)?.into())
     }
 
     fn replaced(&self, path: &str, field: &PyField) -> Result<Self> {
-        Ok(PySchema(self.0.replaced(path, &field.0)?))
+        Ok(self.0.replaced(path, &field.0)?.into())
     }
 
     fn find(&self, path: &str) -> Option<PyField> {
@@ -81,7 +88,7 @@ impl PySchema {
     fn _restore(data: &[u8]) -> Result<Self> {
         let schema = pb::Schema::decode(Bytes::copy_from_slice(data))
             .map_err(|e| TableError::corrupt("pickled schema", e.to_string()))?;
-        Ok(PySchema(Schema::from_protos(&schema.fields, &schema.metadata)?))
+        Ok(Schema::from_protos(&schema.fields, &schema.metadata)?.into())
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
@@ -102,15 +109,21 @@ impl PySchema {
             .filter(|field| columns.contains(&field.name))
             .cloned()
             .collect();
-        Ok(PySchema(Schema {
+        Ok(Schema {
             fields,
             metadata: self.0.metadata.clone(),
-        }))
+        }
+        .into())
     }
 
     #[getter]
     fn fields(&self) -> Vec<PyField> {
         self.0.fields.iter().cloned().map(PyField).collect()
+    }
+
+    #[getter]
+    fn names(&self) -> Vec<&str> {
+        self.0.fields.iter().map(|field| field.name.as_str()).collect()
     }
 
     #[getter]

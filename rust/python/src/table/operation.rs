@@ -40,7 +40,7 @@ fn py_fragments(fragments: &[esker_table::fragment::Fragment]) -> Vec<PyFragment
 }
 
 fn py_schema(schema: &NewSchema) -> Result<PySchema> {
-    Ok(PySchema(schema.schema()?))
+    Ok(schema.schema()?.into())
 }
 
 fn map_update((entries, replace): MapChange) -> MapUpdate {
@@ -79,7 +79,7 @@ impl PyOperation {
     ) -> Self {
         PyOperation(Operation::Overwrite {
             fragments: self::fragments(fragments),
-            schema: NewSchema::from(&schema.0),
+            schema: NewSchema::from(schema.0.as_ref()),
             config: config.unwrap_or_default(),
             initial_bases: initial_bases.into_iter().map(base_path).collect(),
         })
@@ -139,7 +139,7 @@ impl PyOperation {
     fn merge(fragments: Vec<PyFragment>, schema: &PySchema, preserves_nullability: bool) -> Self {
         PyOperation(Operation::Merge {
             fragments: self::fragments(fragments),
-            schema: NewSchema::from(&schema.0),
+            schema: NewSchema::from(schema.0.as_ref()),
             preserves_nullability,
         })
     }
@@ -195,7 +195,7 @@ impl PyOperation {
     #[pyo3(signature = (schema, *, preserves_nullability = false))]
     fn project(schema: &PySchema, preserves_nullability: bool) -> Self {
         PyOperation(Operation::Project {
-            schema: NewSchema::from(&schema.0),
+            schema: NewSchema::from(schema.0.as_ref()),
             preserves_nullability,
         })
     }

@@ -140,7 +140,7 @@ impl PyTransaction {
     #[getter]
     fn schema(&self) -> Result<Option<PySchema>> {
         Ok(match self.0.operation()? {
-            Operation::Overwrite { schema, .. } => Some(PySchema(schema.schema()?)),
+            Operation::Overwrite { schema, .. } => Some(schema.schema()?.into()),
             _ => None,
         })
     }

@@ -33,7 +33,7 @@ pub(crate) fn write_fragments(
 ) -> Result<Vec<PyFragment>> {
     let batches = stream.into_reader().map_err(python)?;
     let request = WriteRequest {
-        schema: schema.0.clone(),
+        schema: schema.0.as_ref().clone(),
         version: FileVersion::parse(data_storage_version)?,
         goal: Goal::parse(compression)?,
         max_rows_per_file,

@@ -134,7 +134,7 @@ fn moved_fields(before: &Fragment, after: &Fragment) -> HashSet<i32> {
 
 /// Replaces the schema. Unknown protobuf fields (of newer writers) of a column that stays are kept unless the transaction sets them.
 fn set_schema(draft: &mut Draft, base: &Manifest, schema: &NewSchema) -> Result<()> {
-    schema.schema()?.check_column_names(Some(&base.schema()?))?;
+    schema.schema()?.check_column_names(Some(base.schema()?.as_ref()))?;
     check_kept(base, schema)?;
     let mut before = HashMap::new();
     for old in draft.raw.all(field::SCHEMA) {

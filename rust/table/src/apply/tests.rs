@@ -93,7 +93,7 @@ fn test_a_new_table_starts_at_version_one() {
     assert_eq!(manifest.timestamp_ns(), 1_700_000_000_123_456_789);
     assert_eq!(manifest.transaction_file(), Some(transaction.file_name().as_str()));
     assert_eq!(manifest.writer_version(), Some(("esker", env!("CARGO_PKG_VERSION"))));
-    assert_eq!(manifest.schema().unwrap(), schema());
+    assert_eq!(*manifest.schema().unwrap(), schema());
     let numbers: Vec<u32> = manifest.raw.fields().iter().map(|field| field.number()).collect();
     assert!(numbers.is_sorted(), "{numbers:?}");
 }
@@ -182,7 +182,7 @@ fn test_an_overwrite_replaces_contents_and_keeps_settings() {
             .unwrap(),
     );
     assert_eq!((ids(&next), next.max_fragment_id().unwrap()), (vec![2], Some(2)));
-    assert_eq!(next.schema().unwrap(), schema());
+    assert_eq!(*next.schema().unwrap(), schema());
     assert!(!next.has_indices() && next.raw.get(field::INDEX_SECTION).is_none());
     assert_eq!((next.reader_feature_flags(), next.writer_feature_flags()), (0, 8));
     assert_eq!(

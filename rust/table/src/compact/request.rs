@@ -193,7 +193,7 @@ impl RewriteRequest {
     pub(super) fn batches(&self, manifest: &Manifest) -> Result<WriteRequest> {
         let dictionaries = manifest.dictionaries()?;
         Ok(WriteRequest {
-            schema: manifest.schema()?,
+            schema: manifest.schema()?.as_ref().clone(),
             version: self.version,
             goal: self.goal,
             max_rows_per_file: self.max_rows_per_file,

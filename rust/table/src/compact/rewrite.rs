@@ -48,7 +48,7 @@ pub async fn rewrite_fragments(
             FileVersion::V0_1 => whole_fields(&schema.fields),
             version => column_parts(&schema, version)?,
         },
-        schema,
+        schema: schema.as_ref().clone(),
         version: request.version,
         copy: request.copy,
         unit_bytes: request.unit_bytes(),

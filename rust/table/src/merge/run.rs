@@ -51,7 +51,7 @@ pub async fn merge(
     let schema = manifest.schema()?;
     let filter = key_filter(&schema, request)?;
     let producer = Producer::new(files, manifest, &schema, source, request, filter)?;
-    let write = write_request(manifest, schema, request)?;
+    let write = write_request(manifest, schema.as_ref().clone(), request)?;
     let spilling = Spilling::of(manifest.config())?;
     let rows = |receiver| {
         let schema = producer.schema().clone();

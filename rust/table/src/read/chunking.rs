@@ -19,6 +19,10 @@ use super::fragment_reader::FragmentProjection;
 const FAR_CHUNK_BYTES: u64 = 8 * 1024 * 1024;
 const NEAR_CHUNK_BYTES: u64 = 2 * 1024 * 1024;
 
+/// The bytes of each column that the chunks of wide tables are to have, up to those of a chunk behind a network: what a page needs is looked
+/// up for each chunk, and the items of its dictionary are far away again after the other columns.
+const COLUMN_BYTES: u64 = 64 * 1024;
+
 /// The target size of a chunk in small fragments: the least that is worth a task of its own.
 const SMALL_CHUNK_BYTES: u64 = 1024 * 1024;
 
@@ -90,9 +94,16 @@ pub(super) fn chunk_size(
         .sum();
     let bytes = tested.saturating_add(source.other_columns.bytes_per_row());
     let bytes = bytes.saturating_add(source.blob_bytes_per_row).max(1);
-    let target = if is_far { FAR_CHUNK_BYTES } else { NEAR_CHUNK_BYTES };
+    let columns = source.filter_columns.iter().map(FragmentProjection::num_columns).sum();
+    let target = target_bytes(source.other_columns.num_columns().saturating_add(columns), is_far);
     let size = size_of(bytes, physical_rows, batch_size, threads(), target);
     with_few(size, tested, target)
+}
+
+/// The target size of a chunk of so many columns.
+fn target_bytes(columns: u64, is_far: bool) -> u64 {
+    let least = if is_far { FAR_CHUNK_BYTES } else { NEAR_CHUNK_BYTES };
+    columns.saturating_mul(COLUMN_BYTES).clamp(least, FAR_CHUNK_BYTES)
 }
 
 /// The same with larger chunks for filters that keep few rows, where rows are wide beside the filter's columns: a chunk of a few blobs would
@@ -378,6 +389,14 @@ mod tests {
         assert_eq!((blobs.rows, blobs.unit), (8, 1));
         let batches = size_of(8, 100_000_000, Some(1000), 2, NEAR_CHUNK_BYTES);
         assert_eq!((batches.rows % 1000, batches.unit), (0, 1));
+    }
+
+    #[test]
+    fn test_chunks_of_many_columns_are_larger() {
+        assert_eq!(target_bytes(1, false), NEAR_CHUNK_BYTES);
+        assert_eq!(target_bytes(100, false), 100 * COLUMN_BYTES);
+        assert_eq!(target_bytes(u64::MAX, false), FAR_CHUNK_BYTES);
+        assert_eq!(target_bytes(1, true), FAR_CHUNK_BYTES);
     }
 
     #[test]

@@ -472,7 +472,7 @@ fn scan_ordered(
     request: &ScanRequest,
     keys: &[OrderKey],
 ) -> Result<BatchStream> {
-    let mut names = output_names(&manifest.schema()?, request);
+    let mut names = output_names(manifest.schema()?.as_ref(), request);
     let width = names.len();
     let mut places = Vec::with_capacity(keys.len());
     for key in keys {

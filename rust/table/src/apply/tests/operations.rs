@@ -273,7 +273,7 @@ fn test_a_merge_brings_columns() {
         .map(|fragment| fragment.unwrap().with_file(data_file(&[2])))
         .collect();
     let next = commit(&base, merge(all.clone())).unwrap();
-    assert_eq!(next.schema().unwrap(), wider);
+    assert_eq!(*next.schema().unwrap(), wider);
     // The file of the column that was dropped is named no more.
     assert_eq!(paths(&at(&next, 3)), ["q3", "new.lance"]);
     // The indexed column was dropped.

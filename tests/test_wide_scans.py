@@ -1,0 +1,88 @@
+"""Scans of wide tables look at the columns that are named alone: what they give, and what they refuse, is the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+import esker
+from esker.exceptions import EskerError
+from esker.lance.scan import named_columns
+
+ODD = ["s", "Upper", "a b", "x-y", "it's", 'q"q', "c1_", "ümlaut", "true", "_rowid2", "select"]
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of 100 plain columns and of some whose names have to be quoted."""
+    table: dict[str, Any] = {f"c{number}": pa.array([number, None, number + 2]) for number in range(100)}
+    table |= {name: pa.array([f"{name}{row}" for row in range(3)]) for name in ODD}
+    table["s"] = pa.array([{"x": row, "y.z": str(row)} for row in range(3)])
+    table["j"] = pa.array(['{"k": 1}', None, "[2]"], pa.json_())
+    path = tmp_path_factory.mktemp("wide") / "t.lance"
+    esker.write_dataset(pa.table(table), path)
+    return path
+
+
+def outcome(path: Path, arguments: dict[str, Any]) -> Any:
+    try:
+        scanner = esker.dataset(path).scanner(**arguments)
+        found = scanner.to_table()
+        return scanner.projected_schema, found.schema, found.to_pydict(), scanner.count_rows()
+    except (EskerError, TypeError) as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"columns": ["c7"]},
+        {"columns": ["c12", "c1", "s.x"]},
+        {"columns": ["s.`y.z`", "x-y"]},
+        {"columns": ["_rowid", "c3"], "filter": "c4 > 3"},
+        {"columns": [], "filter": "c5 IS NULL", "with_row_id": True},
+        {"columns": ["j"], "filter": "j IS NOT NULL"},
+        {"columns": {"twice": "c7 * 2", "u": "upper(`Upper`)", "b": '"a b"'}},
+        {"columns": {"yes": "true", "no": "NULL", "shout": "C7"}},
+        {"columns": ["c7"], "filter": "`x-y` = 'x-y1' OR `it's` IS NULL"},
+        {"columns": ["c7"], "filter": '"q""q" = \'q"q1\''},
+        {"columns": ["c7"], "filter": "C7 = 7"},
+        {"columns": ["c7"], "filter": "upper = 'Upper0'"},
+        {"columns": ["c7"], "filter": "`ÜMLAUT` IS NOT NULL"},
+        {"columns": ["c7"], "filter": "s.x = 1 AND s['y.z'] = '1'"},
+        {"columns": ["c7"], "filter": "_rowid = 1 AND _rowoffset < 3"},
+        {"columns": ["C7"]},
+        {"columns": ["nothing"]},
+        {"columns": ["c7", "c7"]},
+        {"columns": ["s.nothing"]},
+        {"columns": ["c7"], "filter": "nothing = 1"},
+        {"columns": ["c7"], "filter": "c7 ="},
+        {"columns": ["c7"], "filter": "c7 = 'text'"},
+        {"columns": {"x": "nothing + 1"}},
+        {"columns": ["*"], "filter": "c7 = 7"},
+        {"filter": "c7 = 7"},
+        {"columns": [7]},
+    ],
+    ids=str,
+)
+def test_named_columns_are_found_as_among_all(
+    wide: Path, monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any]
+) -> None:
+    few = outcome(wide, arguments)
+    monkeypatch.setattr(named_columns, "_WIDE", 10**9)
+    assert few == outcome(wide, arguments)
+
+
+def test_wide_tables_are_read_as_pylance_reads_them(wide: Path) -> None:
+    asked: dict[str, Any] = {"columns": ["c7", "s.x", "Upper"], "filter": "c8 > 8 AND `a b` = 'a b2'"}
+    assert esker.dataset(wide).to_table(**asked).to_pydict() == lance.dataset(wide).to_table(**asked).to_pydict()
+
+
+def test_no_schema_is_made_of_columns_that_are_not_named(wide: Path) -> None:
+    dataset = esker.dataset(wide)
+    dataset.to_table(columns=["c7"], filter="c8 = 8")
+    assert "described_schema" not in vars(dataset._table)
