@@ -32,9 +32,21 @@ pub struct Conjuncts {
 }
 
 impl Predicate {
+    /// What it costs to evaluate on a row, in bytes that could be read in the same time; none if it may fail for some row.
+    pub fn cost(&self) -> Result<Option<u64>> {
+        let expr = self.plan().expr();
+        stack::run(stack::depth_of(expr), || Ok(cost(expr, self.plan())))
+    }
+
     /// Takes the conditions apart that are joined by AND.
     pub fn conjuncts(&self) -> Result<Conjuncts> {
-        stack::run(usize::MAX, || {
+        let expr = self.plan().expr();
+        // Those that may fail are joined again, one below the other.
+        let depth = match stack::depth_of(expr) {
+            usize::MAX => usize::MAX,
+            depth => depth.saturating_add(joints(expr)),
+        };
+        stack::run(depth, || {
             let mut conditions = Vec::new();
             split(self.plan().expr(), &mut conditions);
             let first = conditions
@@ -54,6 +66,18 @@ impl Predicate {
                 },
             })
         })
+    }
+}
+
+/// How many ANDs join the conditions of an expression of few levels.
+fn joints(expr: &Expr) -> usize {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Operator::And,
+            right,
+        }) => joints(left).saturating_add(joints(right)).saturating_add(1),
+        _ => 0,
     }
 }
 

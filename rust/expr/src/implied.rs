@@ -34,7 +34,7 @@ impl Predicate {
     /// The comparisons of single columns that hold for every row that the predicate keeps.
     pub fn implied(&self) -> Result<Vec<ImpliedTerm>> {
         let mut found = Vec::new();
-        stack::run(usize::MAX, || {
+        stack::run(stack::depth_of(self.expr_to_prune_by()), || {
             self.collect(self.expr_to_prune_by(), &mut found, 0);
             Ok(())
         })?;

@@ -17,7 +17,7 @@ use crate::stack;
 impl Predicate {
     /// The paths of the float columns that it reads and of which it may keep rows with NaN, whatever the other columns hold.
     pub fn keeps_nan(&self) -> Result<Vec<Vec<String>>> {
-        stack::run(usize::MAX, || {
+        stack::run(stack::depth_of(self.expr_to_prune_by()), || {
             let expr = self.expr_to_prune_by();
             let kept = self.floats(expr).into_iter().filter(|path| {
                 let nan = Interval {

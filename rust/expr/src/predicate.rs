@@ -103,7 +103,7 @@ impl Predicate {
 
     /// What it reads: a top-level column and a field of it, or the whole column with `None`.
     pub fn paths(&self) -> Result<Vec<(String, Option<String>)>> {
-        stack::run(usize::MAX, || {
+        stack::run(stack::depth_of(self.plan.expr()), || {
             let mut paths = BTreeSet::new();
             read_paths(self.plan.expr(), &mut paths);
             Ok(paths.into_iter().collect())
@@ -160,7 +160,7 @@ impl Predicate {
         let schema = Schema::try_merge(fields)
             .map_err(|error| ExprError::invalid(format!("expected two filters over one schema: {error}")))?;
         let text = format!("({self}) AND ({other})");
-        let bound = stack::run(usize::MAX, || Self::bind(expr, text, &schema))?;
+        let bound = stack::run(stack::depth_of(&expr), || Self::bind(expr, text, &schema))?;
         Ok(Self {
             is_foreign: self.is_foreign || other.is_foreign,
             ..bound

@@ -20,6 +20,7 @@ mod steps;
 mod strict;
 mod system;
 mod take;
+mod tested_first;
 mod top_fields;
 mod views;
 mod zone_maps;

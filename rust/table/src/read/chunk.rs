@@ -66,8 +66,13 @@ impl ChunkPlan {
     /// Whether a column of the filter is needed again once a step was asked: by the last step, which may read what others did, or as an
     /// output.
     fn needs(&self, place: usize) -> bool {
-        let is_output = |output: &Output| matches!(output, Output::Filter(at) if *at == place);
-        self.steps.iter().any(Step::may_fail) && self.steps.len() > 1 || self.outputs.iter().any(is_output)
+        self.steps.iter().any(Step::may_fail) && self.steps.len() > 1 || self.is_output(place)
+    }
+
+    /// Whether a column of the filter comes out.
+    fn is_output(&self, place: usize) -> bool {
+        let mut outputs = self.outputs.iter();
+        outputs.any(|output| matches!(output, Output::Filter(at) if *at == place))
     }
 }
 
@@ -118,6 +123,38 @@ pub(super) async fn read_chunk(
         return Ok(Vec::new());
     }
     let others = read_kept(&source.other_columns, source.decoding, false, &rows, &tested).await?;
+    split(plan, combine(plan, source, &tested.kept, &tested.columns, &others)?)
+}
+
+/// The rows that the filter keeps.
+pub(super) async fn kept_rows(plan: &ChunkPlan, source: &ChunkSource, rows: &[Range<u64>]) -> Result<Vec<Range<u64>>> {
+    Ok(test(plan, source, rows).await?.kept)
+}
+
+/// Reads the rows of a chunk that the filter keeps, where that is known already.
+pub(super) async fn read_tested(
+    plan: &ChunkPlan,
+    source: &ChunkSource,
+    rows: &[Range<u64>],
+    kept: Vec<Range<u64>>,
+) -> Result<Vec<RecordBatch>> {
+    let mut tested = Tested {
+        columns: vec![None; plan.tested.fields().len()],
+        mask: if kept == rows { Mask::All } else { Mask::ByRanges },
+        kept,
+    };
+    for (step, columns) in plan.steps.iter().zip(&source.filter_columns) {
+        if !step.places.iter().any(|place| plan.is_output(*place)) {
+            continue;
+        }
+        let batch = read_kept(columns, source.decoding, false, rows, &tested).await?;
+        for (place, array) in step.places.iter().zip(batch.columns()) {
+            if let Some(column) = tested.columns.get_mut(*place) {
+                *column = Some(array.clone());
+            }
+        }
+    }
+    let others = read_kept(&source.other_columns, source.decoding, false, rows, &tested).await?;
     split(plan, combine(plan, source, &tested.kept, &tested.columns, &others)?)
 }
 

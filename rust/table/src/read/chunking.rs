@@ -35,6 +35,10 @@ const FEW_KEPT: u64 = 64;
 /// How many times as many rows such chunks have at most, where a row's other columns have this many times the bytes of the filter's.
 const TIMES_FEW: u64 = 16;
 
+/// The most rows that a filter is asked of before there are chunks, and how many times the rows of a chunk they are at least.
+const TESTED_ROWS: u64 = 64 * 1024;
+const TIMES_TESTED: u64 = 4;
+
 /// Chunks per thread in a fragment, so that threads finish at nearly the same time.
 const CHUNKS_PER_THREAD: u64 = 4;
 
@@ -74,6 +78,8 @@ pub(super) struct ChunkSize {
     pub(super) rows: u64,
     /// The same while the filter keeps few rows.
     pub(super) few_rows: u64,
+    /// How many rows the filter is asked of before there are chunks; 0 where each chunk asks it.
+    pub(super) tested_rows: u64,
     /// A chunk ends at a multiple of it.
     pub(super) unit: u64,
     pub(super) bytes_per_row: u64,
@@ -115,8 +121,14 @@ fn with_few(size: ChunkSize, tested: u64, target: u64) -> ChunkSize {
     }
     let most = (target / tested.max(1)).min(LARGEST_CHUNK_BYTES / size.bytes_per_row.max(1));
     let times = (most / size.rows.max(1)).clamp(1, TIMES_FEW);
+    let at_once = (target / tested.max(1)).min(TESTED_ROWS);
     ChunkSize {
         few_rows: size.rows.saturating_mul(times),
+        tested_rows: if tested > 0 && at_once / TIMES_TESTED >= size.rows {
+            at_once
+        } else {
+            0
+        },
         ..size
     }
 }
@@ -132,6 +144,7 @@ fn size_of(bytes: u64, physical_rows: u64, batch_size: Option<usize>, threads: u
         Some(size) => ChunkSize {
             rows: rows.div_ceil(size).saturating_mul(size),
             few_rows: rows.div_ceil(size).saturating_mul(size),
+            tested_rows: 0,
             unit: 1,
             bytes_per_row: bytes,
             of_rows: physical_rows,
@@ -139,6 +152,7 @@ fn size_of(bytes: u64, physical_rows: u64, batch_size: Option<usize>, threads: u
         None => ChunkSize {
             rows,
             few_rows: rows,
+            tested_rows: 0,
             unit,
             bytes_per_row: bytes,
             of_rows: physical_rows,
@@ -333,6 +347,7 @@ mod tests {
         let size = ChunkSize {
             rows: 1 << 20,
             few_rows: 1 << 20,
+            tested_rows: 0,
             unit: 4096,
             bytes_per_row: 1,
             of_rows: 1 << 20,
@@ -404,6 +419,8 @@ mod tests {
         // A key of 8 bytes beside blobs.
         let blobs = with_few(size_of(100_008, 4000, None, 2, NEAR_CHUNK_BYTES), 8, NEAR_CHUNK_BYTES);
         assert_eq!((blobs.rows, blobs.few_rows), (20, 320));
+        // The key alone is read of all rows first.
+        assert_eq!(blobs.tested_rows, TESTED_ROWS);
         let huge = with_few(size_of(10 << 20, 4000, None, 2, NEAR_CHUNK_BYTES), 8, NEAR_CHUNK_BYTES);
         assert_eq!((huge.rows, huge.few_rows), (1, 3));
         let batches = with_few(
@@ -414,7 +431,7 @@ mod tests {
         assert_eq!((batches.rows % 7, batches.few_rows % 7), (0, 0));
         // Numbers only.
         let numbers = with_few(size_of(48, 4_000_000, None, 2, NEAR_CHUNK_BYTES), 8, NEAR_CHUNK_BYTES);
-        assert_eq!(numbers.rows, numbers.few_rows);
+        assert_eq!((numbers.rows, numbers.tested_rows), (numbers.few_rows, 0));
         let decoded = Decoded::of(&Schema::new(vec![arrow_schema::Field::new("c", DataType::Int64, true)]));
         assert!(!decoded.keeps_few());
         decoded.see(20, &[]);

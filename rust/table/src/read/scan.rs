@@ -12,7 +12,7 @@ use esker_file::Decoding;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 
 use super::blobs::blob_bytes_per_row;
-use super::chunk::{count_chunk, read_chunk, ChunkPlan, ChunkSource, Output};
+use super::chunk::{count_chunk, read_chunk, read_tested, ChunkPlan, ChunkSource, Output};
 use super::chunking::{chunk_size, readahead, threads, Ahead, Decoded, Ramp};
 use super::files::TableFiles;
 use super::fragment_reader::FragmentReader;
@@ -23,6 +23,7 @@ use super::statistics::{rule_out, GroupCounts};
 use super::steps::{steps_of, Step};
 use super::strict::strict;
 use super::system::{read_lineage, rows_before, RowPlaces, SystemColumn};
+use super::tested_first::tested_first;
 use super::top_fields::TopFields;
 use super::views::with_views;
 use crate::error::{Result, TableError};
@@ -94,11 +95,13 @@ struct Planned {
     decoded: Decoded,
 }
 
-struct Chunk {
-    source: Arc<ChunkSource>,
-    rows: Vec<Range<u64>>,
+pub(super) struct Chunk {
+    pub(super) source: Arc<ChunkSource>,
+    pub(super) rows: Vec<Range<u64>>,
+    /// What the filter keeps of them, where it was asked before.
+    pub(super) kept: Option<Vec<Range<u64>>>,
     /// About what it takes of its files.
-    bytes: u64,
+    pub(super) bytes: u64,
 }
 
 /// A fragment that is open, with what is known of its rows.
@@ -365,6 +368,17 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                 }
                 let mut sizes = sizes.into_iter();
                 let (decoded, known) = (planned.decoded.clone(), planned.decoded.clone());
+                let bytes_of = move |rows: u64| {
+                    // Behind a network the requests count, of which as many are to be under way as there can be.
+                    let in_memory = if is_far { 0 } else { decoded.bytes_per_row() };
+                    rows.saturating_mul(size.bytes_per_row.max(in_memory))
+                };
+                if size.tested_rows > 0 {
+                    let plan = planned.plan.clone();
+                    let next_size = move || known.bounded(size.rows, size, batch_size, is_far);
+                    let chunks = tested_first(plan, source, rows, size, next_size, bytes_of);
+                    return Ok(Some((chunks, (next, skip, keep, opening, ramp))));
+                }
                 let next_size = move || {
                     let rows = sizes.next().unwrap_or(size.rows);
                     let rows = if known.keeps_few() {
@@ -375,16 +389,14 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                     known.bounded(rows, size, batch_size, is_far)
                 };
                 let chunks = groups_by(rows, size.unit, next_size).map(move |rows| {
-                    // Behind a network the requests count, of which as many are to be under way as there can be.
-                    let in_memory = if is_far { 0 } else { decoded.bytes_per_row() };
-                    let bytes_per_row = size.bytes_per_row.max(in_memory);
                     Ok(Chunk {
                         source: source.clone(),
-                        bytes: count(&rows).saturating_mul(bytes_per_row),
+                        bytes: bytes_of(count(&rows)),
                         rows,
+                        kept: None,
                     })
                 });
-                return Ok(Some((stream::iter(chunks), (next, skip, keep, opening, ramp))));
+                return Ok(Some((stream::iter(chunks).boxed(), (next, skip, keep, opening, ramp))));
             }
         }
     });
@@ -396,7 +408,7 @@ fn few_may_do(request: &ScanRequest) -> bool {
     request.filter.is_some() && request.limit.is_some()
 }
 
-async fn joined<T: Send + 'static>(task: tokio::task::JoinHandle<Result<T>>) -> Result<T> {
+pub(super) async fn joined<T: Send + 'static>(task: tokio::task::JoinHandle<Result<T>>) -> Result<T> {
     match task.await {
         Ok(result) => result,
         Err(error) => Err(TableError::task_failed("scan", &error)),
@@ -428,8 +440,11 @@ fn scan_as_stored(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanReq
         async move {
             let permit = ahead.admit(chunk.bytes).await;
             Ok(joined(tokio::spawn(async move {
-                let rows = count(&chunk.rows);
-                let batches = read_chunk(&plan, &chunk.source, chunk.rows).await?;
+                let rows = count(chunk.kept.as_ref().unwrap_or(&chunk.rows));
+                let batches = match chunk.kept {
+                    Some(kept) => read_tested(&plan, &chunk.source, &chunk.rows, kept).await?,
+                    None => read_chunk(&plan, &chunk.source, chunk.rows).await?,
+                };
                 decoded.see(rows, &batches);
                 Ok((batches, permit))
             })))
@@ -533,6 +548,13 @@ fn clip_batches(
 
 /// How many groups of rows have statistics, and how many of them the request's filter rules out, without reading any row.
 pub async fn ruled_out(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanRequest) -> Result<Arc<GroupCounts>> {
+    // Without columns that are large beside the filter's no filter is asked to make chunks.
+    let request = &ScanRequest {
+        columns: Some(Vec::new()),
+        with_row_id: false,
+        with_row_address: false,
+        ..request.clone()
+    };
     let planned = Arc::new(plan(manifest, request, files.store().is_far())?);
     let groups = planned.groups.clone();
     let mut chunks = chunks(files, planned, request);

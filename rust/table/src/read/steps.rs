@@ -79,6 +79,10 @@ impl Step {
 
 /// The steps of a filter over `columns`, those that it reads: one where its conditions are to be asked `together`.
 pub(super) fn steps_of(filter: &Predicate, columns: &[String], together: bool) -> Result<Vec<Step>> {
+    if let ([_], Some(cost)) = (columns, filter.cost()?) {
+        // Of one column nothing has to be taken apart.
+        return Ok(vec![Step::new(filter.clone(), columns, cost)]);
+    }
     let conjuncts = filter.conjuncts()?;
     let mut steps: Vec<Step> = Vec::new();
     for conjunct in conjuncts.total {
