@@ -85,3 +85,40 @@ def test_pages_of_many_levels_read_as_they_were_written(tmp_path: Path, version:
         # Ranges that begin and end within chunks, many of a page.
         wanted = pa.compute.less(pa.array(np.arange(total) % 700), 500)
         assert dataset.to_table(filter="n % 700 < 500") == table.filter(wanted)
+
+
+LISTS: dict[str, list[Any]] = {
+    "lists": [[float(row)] * 5 for row in range(40_000)],
+    "lists of lists": [[[row], [row, 1]] for row in range(40_000)],
+    "lists of structs": [[{"x": row, "t": str(row % 7)}] * 2 for row in range(60_000)],
+    "structs of lists": [{"l": [row, row]} for row in range(70_000)],
+    "maps": [[(str(row % 9), row), ("k", 1)] for row in range(60_000)],
+}
+MAPS_OLD = ("2.1", "maps")
+LIST_TYPES = {"maps": pa.map_(pa.string(), pa.int64()), "lists": pa.large_list(pa.float32())}
+
+
+@pytest.mark.parametrize("place", [0, 0.5, 1])
+@pytest.mark.parametrize("lone", [None, "empty"])
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [(version, kind) for version in ("2.1", "2.2") for kind in LISTS if (version, kind) != MAPS_OLD],
+)
+def test_pages_without_nulls_beside_one_with_a_null(
+    tmp_path: Path, version: str, kind: str, lone: str | None, place: float
+) -> None:
+    # pylance writes levels of all pages then: those of the others are packed into no bits.
+    values = list(LISTS[kind])
+    empty: Any = {"l": []} if kind == "structs of lists" else []
+    values.insert(int(place * len(values)), empty if lone else None)
+    table = pa.table({"id": np.arange(len(values)), "c": pa.array(values, LIST_TYPES.get(kind))})
+    for peer in PEERS.values():
+        peer.write_dataset(table, str(tmp_path), data_storage_version=version, mode="overwrite")
+        dataset = esker.dataset(str(tmp_path))
+        assert dataset.to_table() == table
+        assert lance.dataset(str(tmp_path)).to_table() == table
+        rows = [0, len(values) // 2, len(values) - 1]
+        assert dataset.take(rows) == table.take(rows)
+        assert dataset.count_rows("c IS NULL") == table["c"].null_count
+        middle = len(values) // 2
+        assert dataset.to_table(offset=middle, limit=7_000) == table.slice(middle, 7_000)

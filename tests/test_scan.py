@@ -316,3 +316,19 @@ def test_pyarrow_expressions_filter_beside_lists_of_structs() -> None:
     ):
         assert dataset.to_table(filter=condition)["a"].to_pylist() == expected
         assert rows.filter(condition)["a"].to_pylist() == expected
+
+
+@pytest.mark.parametrize("text", ['"name"', '"nothing"', '"place.zip"', "'name'"])
+def test_quoted_texts_are_no_columns(text: str, pair: Pair) -> None:
+    found = [dataset.to_table(columns={"id": "id", "x": text}, limit=3).to_pydict() for dataset in pair]
+    assert found[0] == found[1]
+    assert found[0]["x"] == [text.strip("\"'")] * 3
+    assert pair[0].take([1], columns={"x": text})["x"].to_pylist() == [text.strip("\"'")]
+
+
+def test_what_backticks_quote_is_one_name(pair: Pair) -> None:
+    assert pair[0].to_table(columns={"x": "`id`"}, limit=1) == pair[1].to_table(columns={"x": "`id`"}, limit=1)
+    with pytest.raises(InvalidArgumentError, match="does not exist"):
+        pair[0].to_table(columns={"x": "`place.zip`"})
+    with pytest.raises(ValueError):
+        pair[1].to_table(columns={"x": "`place.zip`"})

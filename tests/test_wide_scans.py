@@ -86,3 +86,10 @@ def test_no_schema_is_made_of_columns_that_are_not_named(wide: Path) -> None:
     dataset = esker.dataset(wide)
     dataset.to_table(columns=["c7"], filter="c8 = 8")
     assert "described_schema" not in vars(dataset._table)
+
+
+def test_expressions_of_a_wide_table_read_their_own_columns(wide: Path) -> None:
+    columns = {f"x{number}": f"c{number} + c{number + 1}" for number in range(0, 90, 9)} | {"s": "s.x", "one": "1"}
+    found, expected = (library.dataset(wide).to_table(columns=columns) for library in (esker, lance))
+    assert found.to_pydict() == expected.to_pydict()
+    assert esker.dataset(wide).take([2, 0], columns=columns).to_pydict() == found.take([2, 0]).to_pydict()

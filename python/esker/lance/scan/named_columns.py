@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from ..version import TableVersion
+from .names import Names
 from .options import ScanOptions
 
 _WIDE = 64
@@ -24,7 +25,7 @@ def named_columns(table: TableVersion, options: ScanOptions) -> tuple[pa.Schema,
         >>> wide = pa.table({f"c{number}": [number] for number in range(100)})
         >>> table = esker.write_dataset(wide, "memory://doc-wide")._table
         >>> named_columns(table, ScanOptions(columns=["c7"], filter="C12 > 3"))[0].names
-        ['c1', 'c7', 'c12']
+        ['c7', 'c12']
     """
     columns, filter = options.columns, options.filter
     if not isinstance(columns, list | dict) or not isinstance(filter, str | None):
@@ -36,7 +37,6 @@ def named_columns(table: TableVersion, options: ScanOptions) -> tuple[pa.Schema,
     names = known.names
     if len(names) < _WIDE:
         return None
-    text = "\n".join([*sources, filter or ""]).casefold()
-    schema = known.select([name for name in names if name.casefold() in text])
+    schema = known.select(Names(names).named_in("\n".join([*sources, filter or ""])))
     described = pa.schema(schema.described())
     return pa.schema(schema) if options.blobs == "bytes" else described, described

@@ -5,19 +5,23 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ...arrow.paths import parts_of
+from ...arrow.paths import parts_of, quoted
 from ...exceptions import EskerError, InvalidArgumentError
 from ..system_columns import ROW_ADDRESS, ROW_ID, SYSTEM_COLUMNS
+from .names import Names
 
 if TYPE_CHECKING:
     from ..._native.expr import Expression
 
-_PLAIN_NAME = re.compile(r"^(?:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*|`[^`]+`|\"[^\"]+\")$")
+_PLAIN_NAME = re.compile(r"^(?:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*|`[^`]+`)$")
+_FEW = 16
 
 
 @dataclass(frozen=True)
@@ -55,17 +59,19 @@ class Projection:
             raise InvalidArgumentError(f"duplicate column name {twice!r}, name each column once", column=twice)
         expressions: dict[str, Expression] = {}
         read: dict[str, None] = {}
+        parser = _Parser(schema)
         for name, source in wanted.items():
             if not isinstance(source, str):
                 raise TypeError(f"expected the names of columns as str, found {type(source).__name__}")
-            path = source.strip('`"') if isinstance(columns, dict) and _PLAIN_NAME.match(source) else source
-            if isinstance(columns, dict) and (not _PLAIN_NAME.match(source) or _is_value(source, schema)):
-                expressions[name] = _parse(source, schema)
+            path = source.strip("`") if isinstance(columns, dict) and _PLAIN_NAME.match(source) else source
+            if isinstance(columns, dict) and (not _PLAIN_NAME.match(source) or parser.is_value(source)):
+                expressions[name] = parser.parse(source)
                 read.update(dict.fromkeys(expressions[name].columns))
                 continue
             wanted[name] = path
             if path not in SYSTEM_COLUMNS:
-                require_column(path, schema)
+                # What backticks quote in SQL is one name, and no path.
+                require_column(path if path == source else quoted(path), schema)
             read[path] = None
         names = list(read)
         if repeated:
@@ -88,6 +94,10 @@ class Projection:
         """The column that output column `name` is read from."""
         return dict(self.output or ()).get(name, name)
 
+    @cached_property
+    def _computed(self) -> dict[str, pa.Field]:
+        return {name: pa.field(expression).with_name(name) for name, expression in self.expressions.items()}
+
     def apply(self, batch: pa.RecordBatch, extra: list[str]) -> pa.RecordBatch:
         """The output columns of a batch that was read, with the columns `extra` behind them."""
         present = batch.schema
@@ -101,8 +111,8 @@ class Projection:
         arrays, fields = [], []
         for name, source in output:
             if name in self.expressions:
-                arrays.append(pa.array(self.expressions[name].evaluate(batch)))
-                fields.append(pa.field(self.expressions[name]).with_name(name))
+                arrays.append(pa.array(self.expressions[name].evaluate(_read_by(self.expressions[name], batch))))
+                fields.append(self._computed[name])
             else:
                 index = present.get_field_index(source)
                 arrays.append(batch.column(index))
@@ -135,22 +145,46 @@ def require_names(columns: object) -> None:
         )
 
 
-def _parse(sql: str, schema: pa.Schema) -> Expression:
-    from ..._native.expr import Expression
+def _read_by(expression: Expression, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The columns of a batch that an expression reads: each of them takes time to hand over. All of few."""
+    columns = expression.columns
+    return batch if batch.num_columns <= _FEW or not columns else batch.select(columns)
 
-    missing = [pa.field(name, pa.uint64()) for name in (ROW_ID, ROW_ADDRESS) if name not in schema.names]
-    return Expression.parse_column(sql, pa.schema([*schema, *missing]))
 
+class _Parser:
+    """Parses expressions over the columns of a table, of many those that a text names, and its system columns."""
 
-def _is_value(name: str, schema: pa.Schema) -> bool:
-    """Whether a name that is not a column is an SQL expression: `true`, `NULL`, a column in another case."""
-    if not name.isidentifier() or name in SYSTEM_COLUMNS or schema.get_field_index(name) >= 0:
-        return False
-    try:
-        _parse(name, schema)
-    except EskerError:
-        return False
-    return True
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+
+    @cached_property
+    def _all(self) -> pa.Schema:
+        missing = [pa.field(name, pa.uint64()) for name in (ROW_ID, ROW_ADDRESS) if name not in self._schema.names]
+        return pa.schema([*self._schema, *missing])
+
+    @cached_property
+    def _names(self) -> Names:
+        return Names(self._all.names)
+
+    def parse(self, sql: str) -> Expression:
+        """The expression, or the error that tells of all columns."""
+        from ..._native.expr import Expression
+
+        if len(self._schema) > _FEW:
+            named = [self._all.field(name) for name in self._names.named_in(sql)]
+            with suppress(EskerError):
+                return Expression.parse_column(sql, pa.schema(named))
+        return Expression.parse_column(sql, self._all)
+
+    def is_value(self, name: str) -> bool:
+        """Whether a name that is not a column is an SQL expression: `true`, `NULL`, a column in another case."""
+        if not name.isidentifier() or name in SYSTEM_COLUMNS or self._schema.get_field_index(name) >= 0:
+            return False
+        try:
+            self.parse(name)
+        except EskerError:
+            return False
+        return True
 
 
 def require_column(path: str, schema: pa.Schema) -> None:

@@ -375,7 +375,7 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                 };
                 if size.tested_rows > 0 {
                     let plan = planned.plan.clone();
-                    let next_size = move || known.bounded(size.rows, size, batch_size, is_far);
+                    let next_size = move || known.bounded(sizes.next().unwrap_or(size.rows), size, batch_size, is_far);
                     let chunks = tested_first(plan, source, rows, size, next_size, bytes_of);
                     return Ok(Some((chunks, (next, skip, keep, opening, ramp))));
                 }

@@ -19,7 +19,7 @@ pub(super) fn tested_first(
     source: Arc<ChunkSource>,
     rows: Vec<Range<u64>>,
     size: ChunkSize,
-    next_size: impl Fn() -> u64 + Clone + Send + 'static,
+    next_size: impl FnMut() -> u64 + Clone + Send + 'static,
     bytes_of: impl Fn(u64) -> u64 + Clone + Send + 'static,
 ) -> BoxStream<'static, Result<Chunk>> {
     let pieces = groups_by(rows, size.unit, move || size.tested_rows);
@@ -34,7 +34,7 @@ pub(super) fn tested_first(
     let side_by_side = usize::try_from(threads()).unwrap_or(1).max(1);
     let chunks = tested.buffered(side_by_side).map_ok(move |(rows, kept)| {
         let (source, bytes_of) = (source.clone(), bytes_of.clone());
-        let chunks = groups_by(kept, 1, next_size.clone()).map(move |kept| {
+        let chunks = groups_by(kept, size.unit, next_size.clone()).map(move |kept| {
             let rows = match (kept.first(), kept.last()) {
                 (Some(first), Some(last)) => intersect(&rows, std::slice::from_ref(&(first.start..last.end))),
                 _ => Vec::new(),
