@@ -330,5 +330,5 @@ def test_what_backticks_quote_is_one_name(pair: Pair) -> None:
     assert pair[0].to_table(columns={"x": "`id`"}, limit=1) == pair[1].to_table(columns={"x": "`id`"}, limit=1)
     with pytest.raises(InvalidArgumentError, match="does not exist"):
         pair[0].to_table(columns={"x": "`place.zip`"})
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="place.zip"):
         pair[1].to_table(columns={"x": "`place.zip`"})
