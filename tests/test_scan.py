@@ -332,3 +332,17 @@ def test_what_backticks_quote_is_one_name(pair: Pair) -> None:
         pair[0].to_table(columns={"x": "`place.zip`"})
     with pytest.raises(ValueError, match="place.zip"):
         pair[1].to_table(columns={"x": "`place.zip`"})
+
+
+@pytest.mark.parametrize(
+    "columns", [["_rowid", "id"], ["_rowaddr", "_rowid", "id"], ["id", "_rowid", "name"], ["_rowid"]]
+)
+@pytest.mark.parametrize("ids", [False, True])
+@pytest.mark.parametrize("addresses", [False, True])
+def test_system_columns_that_are_asked_for_twice_come_last(
+    columns: list[str], ids: bool, addresses: bool, pair: Pair
+) -> None:
+    options: dict[str, Any] = {"with_row_id": ids, "with_row_address": addresses, "limit": 3}
+    found, expected = (dataset.to_table(columns, **options) for dataset in pair)
+    assert found == expected
+    assert pair[0].scanner(columns, **options).projected_schema.names == expected.column_names

@@ -45,7 +45,7 @@ class Scan:
 
     def __init__(self, table: TableVersion, options: ScanOptions) -> None:
         self.table = table
-        self.options = options
+        self.options = options = _with_added_last(table, options)
         self.projection = Projection(None)
         self.predicate: Predicate | None = None
         if options.columns is None and options.filter is None:
@@ -187,3 +187,15 @@ class Scan:
     def _added(self) -> tuple[tuple[str, bool], ...]:
         """The columns that options add after the others, and whether they are wanted."""
         return (ROW_ID, self.options.with_row_id), (ROW_ADDRESS, self.options.with_row_address)
+
+
+def _with_added_last(table: TableVersion, options: ScanOptions) -> ScanOptions:
+    """The options without the names of system columns that are asked for once more: they come last then."""
+    added = [
+        name for name, is_added in ((ROW_ID, options.with_row_id), (ROW_ADDRESS, options.with_row_address)) if is_added
+    ]
+    if not isinstance(options.columns, list) or not any(name in options.columns for name in added):
+        return options
+    schema = table.manifest.schema
+    last = [name for name in added if schema.find(name) is None]
+    return replace(options, columns=[name for name in options.columns if name not in last])
