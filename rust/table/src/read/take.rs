@@ -30,8 +30,11 @@ use crate::row_ids::{Candidate, LineageParts};
 /// About what is fetched for one value of a scattered row: the chunk around it.
 const BYTES_A_VALUE: u64 = 8 * 1024;
 
-/// About the most bytes that are fetched for a part of the rows, and the fewest ranges of rows in a part.
+/// About the most bytes that are fetched for a part of the rows, of few columns and of many, and the fewest ranges of rows in a part. Each part
+/// looks up the pages of all columns.
 const PART_BYTES: u64 = 8 * 1024 * 1024;
+const LARGEST_PART_BYTES: u64 = 32 * 1024 * 1024;
+const COLUMN_BYTES: u64 = 32 * 1024;
 const PART_ROWS: u64 = 32;
 
 /// What a take returns.
@@ -286,9 +289,11 @@ async fn read_rows(
         .saturating_mul(columns.num_columns())
         .saturating_mul(BYTES_A_VALUE)
         .min(reader.file_bytes());
+    let part_bytes = columns.num_columns().saturating_mul(COLUMN_BYTES);
+    let part_bytes = part_bytes.clamp(PART_BYTES, LARGEST_PART_BYTES);
     let parts = match is_whole {
         true => 1,
-        false => (bytes / PART_BYTES).max(threads()).min(rows.len() as u64 / PART_ROWS),
+        false => (bytes / part_bytes).max(threads()).min(rows.len() as u64 / PART_ROWS),
     };
     if parts < 2 {
         return columns.read(rows).await;
