@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import esker
+from esker.exceptions import UnsupportedError
 
 ROWS = 30_000
 PEERS: dict[str, Any] = {"esker": esker, "pylance": lance}
@@ -122,3 +123,41 @@ def test_pages_without_nulls_beside_one_with_a_null(
         assert dataset.count_rows("c IS NULL") == table["c"].null_count
         middle = len(values) // 2
         assert dataset.to_table(offset=middle, limit=7_000) == table.slice(middle, 7_000)
+
+
+EMPTY = 70_000
+"""More lists than a chunk of a page counts."""
+
+
+@pytest.mark.parametrize("lone", [None, "empty"])
+@pytest.mark.parametrize(
+    "items",
+    [["red", "blue"], [7], [1, 1, 1], [b"x"], [1.5, 2.5], ["a longer text that is the same each time"]],
+    ids=str,
+)
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_many_lists_without_items_one_after_the_other(
+    tmp_path: Path, version: str, items: list[Any], lone: str | None
+) -> None:
+    empty: Any = [] if lone else None
+    table = pa.table({"c": pa.array([empty] * EMPTY + [items] * 20_000 + [empty] * EMPTY)})
+    dataset = esker.write_dataset(table, tmp_path, data_storage_version=version)
+    assert dataset.to_table() == table
+    assert lance.dataset(str(tmp_path)).to_table() == table
+    assert dataset.take([EMPTY, 0, EMPTY + 19_999]) == table.take([EMPTY, 0, EMPTY + 19_999])
+    esker.write_dataset(table.slice(0, EMPTY), tmp_path, mode="append")
+    dataset = esker.dataset(tmp_path)
+    dataset.optimize.compact_files()
+    assert dataset.to_table() == pa.concat_tables([table, table.slice(0, EMPTY)]).combine_chunks()
+    assert lance.dataset(str(tmp_path)).to_table() == dataset.to_table()
+
+
+def test_many_lists_of_bits_without_items_are_refused_in_words(tmp_path: Path) -> None:
+    table = pa.table({"c": pa.array([None] * EMPTY + [[True]], pa.list_(pa.bool_()))})
+    with pytest.raises(
+        UnsupportedError, match="65,536 null and empty lists one after the other; write these rows in parts"
+    ):
+        esker.write_dataset(table, tmp_path)
+    dataset = esker.write_dataset(table.slice(0, EMPTY), tmp_path)
+    dataset = esker.write_dataset(table.slice(EMPTY), tmp_path, mode="append")
+    assert dataset.to_table() == table

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import lance
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pytest
 
 import esker
@@ -93,3 +97,34 @@ def test_expressions_of_a_wide_table_read_their_own_columns(wide: Path) -> None:
     found, expected = (library.dataset(wide).to_table(columns=columns) for library in (esker, lance))
     assert found.to_pydict() == expected.to_pydict()
     assert esker.dataset(wide).take([2, 0], columns=columns).to_pydict() == found.take([2, 0]).to_pydict()
+
+
+def test_filters_beside_many_columns_read_near_rows_together(tmp_path: Path) -> None:
+    # Of rows that are far from one another all those between them would be read otherwise.
+    rng = np.random.default_rng(0)
+    rows = 70_000
+    columns = {f"c{number}": rng.integers(-(2**62), 2**62, rows) for number in range(300)}
+    keys = rng.integers(0, 200, rows).astype(np.int16)
+    table = pa.table({"k": keys, **columns})
+    esker.write_dataset(table, tmp_path)
+    program = (
+        "import esker, resource, sys; rows = sum(batch.num_rows for batch in "
+        "esker.dataset(sys.argv[1]).scanner(filter=sys.argv[2] or None).to_batches()); "
+        "print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    found = {}
+    for filter in ("", "k < 1", "k < 2", "k < 20"):
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(tmp_path), filter], capture_output=True, text=True, check=True
+        )
+        found[filter] = tuple(map(int, done.stdout.split()))
+    assert [rows for rows, _ in found.values()] == [rows, *(int((keys < most).sum()) for most in (1, 2, 20))]
+    whole = found[""][1]
+    assert all(peak < 1.3 * whole for _, peak in found.values()), found
+    for filter, limit, offset in [("k < 2", 10, 0), ("k < 50", 1_000, 5_000), ("k >= 0", 100, 65_500)]:
+        options: dict[str, Any] = {"filter": filter, "limit": limit, "offset": offset}
+        kept = pa.compute.indices_nonzero(
+            pa.array(keys < 2 if "2" in filter else keys < 50 if "50" in filter else keys >= 0)
+        )
+        expected = table.take(kept.slice(offset, limit))
+        assert esker.dataset(tmp_path).to_table(**options) == expected

@@ -23,6 +23,12 @@ impl Level {
     }
 }
 
+/// How many CASE there are, any of which may lie within the others: their depths do not add up in [`depth`].
+pub(crate) fn cases(tokens: &[TokenWithSpan]) -> usize {
+    let is_case = |it: &&TokenWithSpan| matches!(&it.token, Token::Word(word) if word.keyword == Keyword::CASE);
+    tokens.iter().filter(is_case).count()
+}
+
 /// An upper bound on the depth of the tree. It is close, except that the depths of nested calls add up.
 pub(crate) fn depth(tokens: &[TokenWithSpan]) -> usize {
     let mut deepest = 0;

@@ -91,8 +91,8 @@ impl<'a> Source<'a> {
         }
         Ok(Self {
             text,
+            depth: depth.saturating_add(depth::cases(&tokens)),
             tokens,
-            depth,
             use_as,
             numbers: Numbers::Refused,
         })
@@ -103,7 +103,7 @@ impl<'a> Source<'a> {
         Self { numbers, ..self }
     }
 
-    /// An upper bound on the expression's depth.
+    /// An upper bound on the expression's depth: that of the stack that it takes.
     pub(crate) fn depth(&self) -> usize {
         self.depth
     }

@@ -9,7 +9,7 @@ use datafusion_expr::Expr;
 use crate::error::{ExprError, Result};
 
 /// Expressions of at most this many levels are planned on the caller's stack.
-const SHALLOW: usize = 10;
+const SHALLOW: usize = 6;
 
 /// The stack's size: reserved, but committed only as far as the recursion goes.
 const STACK_BYTES: usize = 64 << 20;

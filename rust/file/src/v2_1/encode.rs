@@ -162,7 +162,7 @@ fn encode_values(levels: &Levels, values: LeafValues, target: Target) -> Result<
                 around: plan.around,
                 items,
             };
-            encode_dictionary(levels, dictionary, target)
+            encode_dictionary(levels, dictionary, target)?.ok_or_else(|| too_large(target, "values"))
         }
         LeafValues::Fixed(_) | LeafValues::Variable(_) => {
             let mut candidates = candidates(levels, &values, target)?;
@@ -182,16 +182,17 @@ fn encode_values(levels: &Levels, values: LeafValues, target: Target) -> Result<
 
 fn too_large(target: Target, what: &str) -> FileError {
     FileError::unsupported(format!(
-        "column '{}' of type {}: file version {} cannot hold {what} that large, or so many empty lists between two of them",
+        "column '{}' of type {}: file version {} cannot hold {what} of it that large, or 65,536 null and empty lists one after the other; write these \
+         rows in parts, each a fragment",
         target.leaf.name, target.leaf.data_type, target.version
     ))
 }
 
-fn encode_dictionary(levels: &Levels, planned: PlannedDictionary, target: Target) -> Result<EncodedPage> {
+/// A page of indices and items; nothing if no chunk can hold its levels.
+fn encode_dictionary(levels: &Levels, planned: PlannedDictionary, target: Target) -> Result<Option<EncodedPage>> {
     let chunks = fixed_chunks(&planned.indices, &planned.coding);
     let (len, around, items) = (planned.indices.len, planned.around, planned.items);
-    let page = in_chunks(levels, &*chunks, len, around, Some(items), target)?;
-    page.ok_or_else(|| too_large(target, "values"))
+    in_chunks(levels, &*chunks, len, around, Some(items), target)
 }
 
 /// A mini-block page, with general compression around each chunk where there is a scheme.
@@ -222,7 +223,7 @@ fn encode_way(levels: &Levels, values: &LeafValues, way: Way, target: Target) ->
             };
             encode_constant(levels, value, offset_bits).map(Some)
         }
-        (Way::Dictionary(planned), _) => encode_dictionary(levels, *planned, target).map(Some),
+        (Way::Dictionary(planned), _) => encode_dictionary(levels, *planned, target),
         (Way::Chunks(coding, around), LeafValues::Fixed(fixed)) => {
             in_chunks(levels, &*fixed_chunks(fixed, &coding), fixed.len, around, None, target)
         }

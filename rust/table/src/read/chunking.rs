@@ -87,6 +87,18 @@ pub(super) struct ChunkSize {
     pub(super) of_rows: u64,
 }
 
+impl ChunkSize {
+    /// Of how many rows the filter is asked at a time: of few at first where they may be enough.
+    pub(super) fn tested_pieces(self, few_may_do: bool) -> impl FnMut() -> u64 + Send + 'static {
+        let mut next = if few_may_do { self.few_rows } else { self.tested_rows };
+        move || {
+            let rows = next.min(self.tested_rows);
+            next = next.saturating_mul(TIMES_TESTED);
+            rows
+        }
+    }
+}
+
 pub(super) fn chunk_size(
     source: &ChunkSource,
     physical_rows: u64,

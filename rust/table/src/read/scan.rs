@@ -305,7 +305,8 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
     } else {
         1
     };
-    let ramp = Ramp::new(few_may_do(request));
+    let ramped = few_may_do(request);
+    let ramp = Ramp::new(ramped);
     let state = (0_usize, skip, keep, VecDeque::new(), ramp);
     let per_fragment = stream::try_unfold(state, move |(next, mut skip, mut keep, mut opening, mut ramp)| {
         let (files, planned, row_range) = (files.clone(), planned.clone(), row_range.clone());
@@ -376,7 +377,10 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                 if size.tested_rows > 0 {
                     let plan = planned.plan.clone();
                     let next_size = move || known.bounded(sizes.next().unwrap_or(size.rows), size, batch_size, is_far);
-                    let chunks = tested_first(plan, source, rows, size, next_size, bytes_of);
+                    let few = planned.decoded.clone();
+                    let most = move || few.bounded(size.few_rows, size, batch_size, is_far);
+                    let pieces = groups_by(rows, size.unit, size.tested_pieces(ramped));
+                    let chunks = tested_first(plan, source, pieces, size.unit, next_size, most, bytes_of);
                     return Ok(Some((chunks, (next, skip, keep, opening, ramp))));
                 }
                 let next_size = move || {
