@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from .picking import taken
+
 if TYPE_CHECKING:
     from .._native.write import ArrowStreamExportable
 
@@ -85,7 +87,7 @@ def _rebase(array: pa.Array) -> pa.Array:
         cls = pa.ListArray if pa.types.is_list(type_) else pa.LargeListArray
         if array.null_count and array.offset:
             # `from_arrays` takes no mask with sliced offsets: copy the array, so that it starts at zero.
-            array = array.take(pa.array(range(len(array)), pa.int64()))
+            array = taken(array, pa.array(range(len(array)), pa.int64()))
         mask = array.is_null() if array.null_count else None
         return cls.from_arrays(array.offsets, _rebase(array.values), type=type_, mask=mask)
     return array

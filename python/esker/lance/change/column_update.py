@@ -13,6 +13,7 @@ from ..._native.deletion import RowsToDelete
 from ...arrow.blob_arrays import holds_blobs, to_blobs
 from ...arrow.conform import conform
 from ...arrow.incoming import coerce_reader
+from ...arrow.picking import taken
 from ...exceptions import InvalidArgumentError, SchemaMismatchError
 from ..scan.options import ScanOptions
 from ..scan.scan import Scan
@@ -119,7 +120,7 @@ def _without_null_values(values: pa.Array) -> pa.Array:
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         kind = pa.ListArray if pa.types.is_list(type_) else pa.LargeListArray
         # `from_arrays` takes no mask with sliced offsets: copy the array, so that it starts at zero.
-        whole = values.take(pa.array(range(len(values)), pa.int64()))
+        whole = taken(values, pa.array(range(len(values)), pa.int64()))
         return kind.from_arrays(whole.offsets, _without_null_values(whole.values), type=type_, mask=whole.is_null())
     return values
 

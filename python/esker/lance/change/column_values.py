@@ -11,6 +11,7 @@ from ..._native import table as native
 from ...arrow.batch_source import BatchSource
 from ...arrow.batches import owned
 from ...arrow.json_columns import as_json_text, stored_batch, stored_schema
+from ...arrow.picking import taken
 from ...exceptions import InvalidArgumentError, NotFoundError, SchemaMismatchError
 from ...udf import BatchUDF
 from ..scan.options import Columns, ScanOptions
@@ -172,7 +173,7 @@ class JoinedValues:
         columns = [] if self._left_on in SYSTEM_KEYS else [self._left_on]
         by_id = self._left_on == ROW_ID
         for batch in _batches(table, fragment, columns, with_row_id=by_id):
-            rows = self._columns.take(self._keys.rows(batch[self._left_on]))
+            rows = taken(self._columns, self._keys.rows(batch[self._left_on]))
             values = [rows[name].combine_chunks() for name in rows.column_names]
             yield pa.RecordBatch.from_arrays([*values, batch[ROW_ADDRESS]], names=[*rows.column_names, ROW_ADDRESS])
 

@@ -18,6 +18,7 @@ from ..._native.store import Store
 from ..._native.write import write_fragments
 from ...arrow.batch_source import BatchSource
 from ...arrow.blob_arrays import holds_blobs
+from ...arrow.picking import taken
 from ...arrow.struct_offsets import rebased
 from ...commit.orphans import StagedFiles
 from ...exceptions import InvalidChangeError
@@ -191,7 +192,7 @@ def spread(batches: Iterator[pa.RecordBatch], schema: pa.Schema, physical_rows: 
 def _placed(columns: pa.RecordBatch, positions: pa.Array, schema: pa.Schema) -> pa.RecordBatch:
     # Deleted rows repeat a value, since the column or the file version may not allow nulls.
     where = positions.fill_null(0)
-    return _declared([columns[field.name].take(where) for field in schema], schema)
+    return _declared([taken(columns[field.name], where) for field in schema], schema)
 
 
 def _declared(arrays: list[pa.Array], schema: pa.Schema) -> pa.RecordBatch:

@@ -12,6 +12,7 @@ from ..._native import table as native
 from ..._native.merge import MergeRequest, MergeSource, changed_rows
 from ...arrow.batches import read_all
 from ...arrow.blob_arrays import holds_blobs
+from ...arrow.picking import kept
 from ...exceptions import InvalidArgumentError
 from ..change.column_update import update_columns
 from ..fragment_metadata import FragmentMetadata
@@ -63,7 +64,7 @@ def merged_columns(table: TableVersion, source: MergeSource, request: MergeReque
     for number in sorted(pc.unique(fragments).to_pylist()):
         if number not in there:
             raise InvalidArgumentError(f"expected fragment {number} in version {table.number}, found none")
-        own = rows.filter(pc.equal(fragments, pa.scalar(number, pa.uint64())))
+        own = kept(rows, pc.equal(fragments, pa.scalar(number, pa.uint64())))
         changed = update_columns(table, there[number], own, ROW_ADDRESS, ROW_ADDRESS)
         updated.append(changed.fragment)
         fields = changed.fields
