@@ -399,3 +399,35 @@ def test_metadata_of_new_columns_come_to_those_of_the_table(add: Callable[..., o
     ours, theirs = (lance.dataset(str(tmp_path / name)).schema for name in ("esker", "lance"))
     assert ours.equals(theirs, check_metadata=True)
     assert ours.metadata == {b"k": b"new", b"of both": b"old"}
+
+
+@pytest.mark.parametrize("verb", ["merge", "fragment.merge", "fragment.update_columns"])
+@pytest.mark.parametrize("shape", ["plain", "struct", "list"])
+def test_chunks_with_other_dictionaries_and_nulls_among_their_items(tmp_path: Path, verb: str, shape: str) -> None:
+    first = pa.DictionaryArray.from_arrays(pa.array([0, 1, None], pa.int8()), pa.array(["a", "b"]))
+    second = pa.DictionaryArray.from_arrays(pa.array([1, 0, 1], pa.int8()), pa.array(["x", None]))
+    chunks = [first, second]
+    if shape == "struct":
+        chunks = [pa.StructArray.from_arrays([chunk], ["w"]) for chunk in chunks]
+    elif shape == "list":
+        chunks = [pa.ListArray.from_arrays(pa.array([0, 1, 1, 3], pa.int32()), chunk) for chunk in chunks]
+    rows = pa.table({"id": range(6), "c": pa.chunked_array(chunks)})
+    for library in (esker, lance):
+        uri = str(tmp_path / library.__name__)
+        library.write_dataset(
+            rows if verb.endswith("columns") else rows.select(["id"]), uri, data_storage_version="2.2"
+        )
+        dataset = library.dataset(uri)
+        if verb == "merge":
+            dataset.merge(rows, "id")
+            found = library.dataset(uri).to_table()
+        else:
+            fragment = dataset.get_fragments()[0]
+            if verb == "fragment.merge":
+                changed, schema = fragment.merge(rows.to_reader(), "id")
+                operation = library.LanceOperation.Merge([changed], schema)
+            else:
+                changed, fields = fragment.update_columns(rows.to_reader(), left_on="id", right_on="id")
+                operation = library.LanceOperation.Update(updated_fragments=[changed], fields_modified=fields)
+            found = library.LanceDataset.commit(uri, operation, read_version=dataset.version).to_table()
+        assert found.to_pydict() == rows.to_pydict(), library.__name__

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from ..._native import table as native
 from ..._native.deletion import RowsToDelete
 from ...arrow.blob_arrays import holds_blobs, to_blobs
+from ...arrow.combining import combined, without_null_values
 from ...arrow.conform import conform
 from ...arrow.incoming import coerce_reader
-from ...arrow.picking import taken
 from ...exceptions import InvalidArgumentError, SchemaMismatchError
 from ..scan.options import ScanOptions
 from ..scan.scan import Scan
@@ -73,7 +73,7 @@ class ColumnUpdate:
             raise InvalidArgumentError("expected columns to change beside the key, found none")
         self._schema = pa.schema([_like(other.schema.field(name), table) for name in self.columns])
         self._keys.check_in(table)
-        self._new = _with_blobs_of(other.select(self.columns), self._schema).combine_chunks()
+        self._new = combined(_with_blobs_of(other.select(self.columns), self._schema))
         self._left_on = left_on
         self.matched = RowsToDelete()
         """The rows whose key is in the data."""
@@ -100,29 +100,9 @@ def _over(old: pa.Array, new: pa.ChunkedArray, rows: pa.Array, hit: pa.Array, ty
         old = to_blobs(old, type_)
     elif new_values.type != old.type:
         new_values = new_values.cast(old.type)
-    both = pa.concat_arrays([_without_null_values(old), _without_null_values(new_values)])
+    both = pa.concat_arrays([without_null_values(old), without_null_values(new_values)])
     own = pa.array(range(len(old)), pa.int64())
     return both.take(pc.if_else(hit, pc.add(rows.cast(pa.int64()), len(old)), own))
-
-
-def _without_null_values(values: pa.Array) -> pa.Array:
-    """The same values, with nulls in the indices of dictionaries: Arrow cannot concatenate dictionaries with nulls."""
-    type_ = values.type
-    if isinstance(values, pa.ExtensionArray):
-        return pa.ExtensionArray.from_storage(type_, _without_null_values(values.storage))
-    if pa.types.is_dictionary(type_):
-        if values.dictionary.null_count == 0:
-            return values
-        return values.cast(type_.value_type).dictionary_encode().cast(type_)
-    if pa.types.is_struct(type_) and type_.num_fields:
-        children = [_without_null_values(values.field(n)) for n in range(type_.num_fields)]
-        return pa.StructArray.from_arrays(children, fields=list(type_), mask=values.is_null())
-    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
-        kind = pa.ListArray if pa.types.is_list(type_) else pa.LargeListArray
-        # `from_arrays` takes no mask with sliced offsets: copy the array, so that it starts at zero.
-        whole = taken(values, pa.array(range(len(values)), pa.int64()))
-        return kind.from_arrays(whole.offsets, _without_null_values(whole.values), type=type_, mask=whole.is_null())
-    return values
 
 
 def _with_blobs_of(new: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from ..._native import table as native
 from ...arrow.batch_source import BatchSource
 from ...arrow.batches import owned
+from ...arrow.combining import combined
 from ...arrow.json_columns import as_json_text, stored_batch, stored_schema
 from ...arrow.picking import taken
 from ...exceptions import InvalidArgumentError, NotFoundError, SchemaMismatchError
@@ -155,7 +156,7 @@ class JoinedValues:
 
     def __init__(self, other: pa.Table, left_on: str, right_on: str) -> None:
         self._keys = JoinKeys.of(other, left_on, right_on)
-        self._columns = other.drop_columns([right_on]).combine_chunks()
+        self._columns = combined(other.drop_columns([right_on]))
         self._left_on = left_on
 
     def schema(self, table: TableVersion) -> pa.Schema:
