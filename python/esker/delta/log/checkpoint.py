@@ -42,6 +42,7 @@ def write_checkpoint(store: Store, snapshot: Snapshot, *, parts: int | None = No
         parts: How many files it is cut into; one if not given.
 
     Raises:
+        NotFoundError: The version was cleaned up.
         UnsupportedError: The table has features that this release does not write, or several parts are asked for where
             the table has v2 checkpoints.
 
@@ -66,14 +67,22 @@ def write_checkpoint(store: Store, snapshot: Snapshot, *, parts: int | None = No
         names = [f"{base}.{number:010}.{parts:010}.parquet" for number in range(1, parts + 1)]
         hint["parts"] = parts
     kept = state.configuration.get(TRANSACTIONS)
-    size, rows, adds = snapshot.write_checkpoint(
-        store,
-        names,
-        action_columns(state, actions),
-        sidecar=sidecar,
-        tombstones_from=now - retention(state.configuration, TOMBSTONES),
-        transactions_from=now - milliseconds(kept) if kept is not None else None,
-    )
+
+    def write(snapshot: Snapshot) -> tuple[int, int, int]:
+        return snapshot.write_checkpoint(
+            store,
+            names,
+            action_columns(state, actions),
+            sidecar=sidecar,
+            tombstones_from=now - retention(state.configuration, TOMBSTONES),
+            transactions_from=now - milliseconds(kept) if kept is not None else None,
+        )
+
+    try:
+        size, rows, adds = write(snapshot)
+    except NotFoundError:
+        # Files that it was read from were cleaned up: with the version, which is then said, or it has others by now.
+        size, rows, adds = write(Snapshot.load(store, version=snapshot.version))
     _leave_hint(store, {"version": snapshot.version, "size": rows, **hint, "sizeInBytes": size, "numOfAddFiles": adds})
 
 

@@ -64,15 +64,25 @@ class WriteTarget:
         return replace(self, snapshot=Snapshot.load(self.store, version=version))
 
     def later(self, version: int) -> WriteTarget:
-        """The same table in a version after its base, of which only the entries between the two are read."""
-        if self.snapshot is None:
-            return self.at(version)
+        """The same table in a version after its base, of which only the entries between the two are read.
+
+        It is a newer one where that was cleaned up meanwhile.
+        """
         try:
-            found = self.snapshot.refresh(self.store, version=version)
-        except CorruptFileError:
-            # Entries between the two were cleaned up.
+            if self.snapshot is not None:
+                found = self.snapshot.refresh(self.store, version=version)
+                if found.version == version:
+                    return replace(self, snapshot=found)
+        except (CorruptFileError, NotFoundError):
+            # Entries between the two were cleaned up, or that version.
+            pass
+        try:
             return self.at(version)
-        return replace(self, snapshot=found) if found.version == version else self.at(version)
+        except NotFoundError:
+            newest = Snapshot.load(self.store)
+            if newest.version <= version:
+                raise
+            return replace(self, snapshot=newest)
 
     @property
     def base(self) -> Snapshot:
