@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -92,6 +97,31 @@ def test_rows_are_looked_up_by_key_and_by_row_id(spark: SparkSession, vectors: s
     numbers = spark.sql("SELECT explode(array(3L, (1L << 32) + 1, 77L << 32, NULL)) AS _rowid")
     by_id = {row._rowid: row["name"] for row in esker.spark.lookup(numbers, vectors, columns=["name"]).collect()}
     assert by_id == {3: "n3", (1 << 32) + 1: "n301", 77 << 32: None, None: None}
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys", "ddl", "asked"),
+    [
+        (pa.int64(), [2**53, 2**53 + 1, None, None], "bigint", [2**53 + 1, None, 7]),
+        (pa.int64(), [2**53 + 1, None], "bigint", [2**53, 2**53 + 1]),
+        (pa.string(), ["a", None, "b", None], "string", ["b", None, "c"]),
+        (pa.float64(), [1.5, math.nan, None, 0.0], "double", [math.nan, None, -0.0, 1.5, 2.5]),
+        (pa.float64(), [1.5, None, None], "double", [math.nan, 1.5]),
+        (pa.date32(), [date(1, 1, 1), None, date(9999, 12, 31)], "date", [date(9999, 12, 31), None]),
+        (pa.decimal128(38, 2), [Decimal("1e30"), None], "decimal(38,2)", [Decimal("1e30"), Decimal(1), None]),
+        (pa.binary(), [b"a", None], "binary", [b"a", None]),
+    ],
+    ids=str,
+)
+def test_keys_with_nulls_find_what_a_join_does(
+    spark: SparkSession, tmp_path: Path, kind: pa.DataType, keys: list[Any], ddl: str, asked: list[Any]
+) -> None:
+    uri = str(tmp_path / "t")
+    esker.write_dataset(pa.table({"k": pa.array(keys, kind), "v": [f"row {key!r}" for key in keys]}), uri)
+    frame = spark.createDataFrame([(key,) for key in asked], f"k {ddl}").coalesce(1)
+    found = esker.spark.lookup(frame, uri, on="k").collect()
+    joined = frame.join(esker.spark.read(spark, uri).to_df(), "k", "left").collect()
+    assert sorted(map(str, found)) == sorted(map(str, joined))
 
 
 def test_what_a_lookup_refuses(spark: SparkSession, vectors: str, tmp_path: object) -> None:

@@ -159,14 +159,16 @@ def _found(
 
 
 class _Index:
-    """Where each value of a key column is: the numbers of rows."""
+    """Where each value of a key column is: the numbers of rows. Nulls are nowhere."""
 
     def __init__(self, values: pa.ChunkedArray, column: str) -> None:
         import pandas as pd
 
         self.type = values.type
-        self._index = pd.Index(values.to_pandas())
-        if not self._index.dropna().is_unique:
+        self._rows = np.flatnonzero(np.asarray(pc.is_valid(values))) if values.null_count else None
+        # A null would make doubles of whole numbers, of which many are equal.
+        self._index = pd.Index(_comparable(values.drop_null()).to_pandas())
+        if not self._index.is_unique:
             raise InvalidArgumentError(
                 f"expected one row for each value of {column!r}, found some of one value; join the tables, or look up "
                 "by _rowid",
@@ -174,9 +176,25 @@ class _Index:
             )
 
     def find(self, values: pa.Array) -> Any:
-        """The number of the row of each value, -1 where there is none. Nulls are found nowhere."""
-        at = self._index.get_indexer(values.to_pandas())
-        return np.where(np.asarray(pc.is_valid(values)), at, -1)
+        """The number of the row of each value, -1 where there is none."""
+        places = np.full(len(values), -1, np.int64)
+        at = self._index.get_indexer(_comparable(values.drop_null()).to_pandas())
+        if self._rows is not None and len(self._rows):
+            at = np.where(at >= 0, self._rows[at], -1)
+        places[np.asarray(pc.is_valid(values))] = at
+        return places
+
+
+def _comparable(values: Any) -> Any:
+    """The same values in a type that pandas has an index for, which finds each of them and no other."""
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        return _comparable(values.cast(kind.value_type))
+    if pa.types.is_float16(kind):
+        return values.cast(pa.float32())
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        return values.cast(pa.int32())
+    return values.cast(pa.int64()) if pa.types.is_temporal(kind) and kind != pa.month_day_nano_interval() else values
 
 
 _INDICES: OrderedDict[tuple[str, int, str], tuple[Any, _Index]] = OrderedDict()
