@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import esker.spark
-from esker.delta import DeltaTable, write_deltalake
+from esker.delta import DeltaTable, convert_to_deltalake, write_deltalake
 
 NAN = float("nan")
 ZONE = dt.UTC
@@ -192,6 +192,37 @@ def test_files_that_differ_from_the_table_are_read_by_esker(spark: Any, tmp_path
         rewritten(hidden, table, name=name)
         check_same(spark, hidden, by_spark=False)
         assert esker.spark.read(spark, hidden).to_df().count() == 1
+
+
+@pytest.mark.parametrize("how", ["LEGACY", "spark 2", "CORRECTED", "unknown"])
+def test_days_of_old_calendars_are_those_that_esker_reads(spark: Any, tmp_path: Path, how: str) -> None:
+    uri = str(tmp_path / "t")
+    mode = "LEGACY" if how == "LEGACY" else "CORRECTED"
+    settings = {
+        "spark.sql.parquet.datetimeRebaseModeInWrite": mode,
+        "spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    }
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        frame = spark.sql("SELECT 1L AS id, date'1000-01-01' AS d, timestamp'1000-01-01 00:00:00' AS t")
+        frame.coalesce(1).write.parquet(uri)
+        if how in ("spark 2", "unknown"):
+            (file,) = Path(uri).glob("*.parquet")
+            rows = pq.read_table(file)
+            with pq.ParquetWriter(file, rows.schema.remove_metadata(), store_schema=False) as writer:
+                writer.write_table(rows.replace_schema_metadata(None))
+                if how == "spark 2":
+                    writer.add_key_value_metadata({"org.apache.spark.version": "2.4.8"})
+            Path(uri, f".{file.name}.crc").unlink(missing_ok=True)
+        convert_to_deltalake(uri)
+        check_same(spark, uri, by_spark=how in ("CORRECTED", "unknown"))
+        all_rows = esker.spark.read(spark, uri).to_df().collect()
+        assert esker.spark.read(spark, uri).where("id = 1").collect() == all_rows
+    finally:
+        for name in settings:
+            spark.conf.unset(name)
 
 
 def test_a_file_that_is_gone_is_an_error_that_names_it(spark: Any, tmp_path: Path) -> None:

@@ -28,8 +28,14 @@ _OPTIONS = {
     "ignoreCorruptFiles": "false",
     "ignoreMissingFiles": "false",
     "mergeSchema": "false",
+    "datetimeRebaseMode": "CORRECTED",
 }
-"""What the session may have set otherwise: rows would be missing without an error."""
+"""What the session may have set otherwise: rows would be missing, or days be others, without an error."""
+_OF_OTHER_CALENDARS = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+"""What a file says of which Spark counts the days by the Julian calendar before 1582, as no other reader does."""
+_BY_SPARK = b"org.apache.spark.version"
+_PROLEPTIC = b"3.0.0"
+"""The first release whose files are not read so."""
 
 
 def frame_of_parquet(
@@ -96,6 +102,9 @@ def _is_as_the_table(reader: TableFileReader, file: TableFile, schema: spark_typ
     """Whether the columns of a file have the table's names and types, as Spark understands them."""
     metadata = reader.footer(file)
     if any(metadata.schema.column(i).physical_type == "INT96" for i in range(metadata.num_columns)):
+        return False
+    said = metadata.metadata or {}
+    if any(name in said for name in _OF_OTHER_CALENDARS) or said.get(_BY_SPARK, _PROLEPTIC) < _PROLEPTIC:
         return False
     try:
         fields = list(metadata.schema.to_arrow_schema())
