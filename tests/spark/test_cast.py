@@ -6,6 +6,7 @@ import decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,6 +50,10 @@ COLUMNS: list[tuple[pa.DataType, list[Any]]] = [
     (pa.struct([pa.field("a", pa.uint16(), nullable=False)]), [{"a": 1}, None, {"a": 3}]),
     (pa.list_(pa.struct({"a": pa.uint16()})), [[{"a": 1}], None, [{"a": None}, None]]),
     (pa.map_(pa.large_string(), pa.uint8()), [[("a", 1)], None, [("b", None)], []]),
+    (
+        pa.map_(pa.string(), pa.struct([pa.field("a", pa.uint16(), nullable=False)])),
+        [[("x", {"a": 1}), ("y", None)], None, [], [("z", None)]],
+    ),
     (pa.null(), [None, None]),
 ]
 
@@ -84,7 +89,15 @@ def test_a_type_that_spark_lacks_is_refused_by_column(made: pa.DataType) -> None
     assert caught.value.column == "s.c"
 
 
-@pytest.mark.parametrize("made", [spark.VariantType(), spark.YearMonthIntervalType(), spark.CalendarIntervalType()])
+@pytest.mark.parametrize(
+    "made",
+    [
+        spark.VariantType(),
+        spark.YearMonthIntervalType(),
+        spark.CalendarIntervalType(),
+        spark.MapType(spark.NullType(), spark.NullType()),
+    ],
+)
 def test_a_type_that_a_table_lacks_is_refused_by_column(made: spark.DataType) -> None:
     with pytest.raises(UnsupportedError, match=r"'c\.item'"):
         exchange_type(spark.ArrayType(made), "c")
@@ -148,3 +161,40 @@ def test_vectors_with_nulls_anywhere_survive(vectors: list[list[int | None] | No
     there = cast_batch(batch, exchange_schema(spark_schema(table)))
     assert there.to_pylist() == batch.to_pylist()
     assert cast_batch(there, table).to_pylist() == batch.to_pylist()
+
+
+FIELDS = [made for made, _ in COLUMNS if made != pa.null()]
+
+
+@pytest.mark.parametrize("made", FIELDS, ids=map(str, FIELDS))
+def test_structs_that_are_all_null_have_fields_that_are_not(made: pa.DataType) -> None:
+    array = pa.array([None, None], pa.struct([pa.field("a", made, nullable=False), pa.field("b", made)]))
+    kind = spark_type(made, "a")
+    fields = [spark.StructField("a", kind, False), spark.StructField("b", kind)]
+    wanted = exchange_schema(spark.StructType().add("c", spark.StructType(fields)))
+    for some in (array, array[1:], array[:0]):
+        found = cast_batch(pa.record_batch([some], ["c"]), wanted)
+        found.validate(full=True)
+        assert found["c"].to_pylist() == [None] * len(some)
+
+
+def test_entries_below_null_maps_are_left_out() -> None:
+    entries = pa.array(["a", "b", "c", "d", "e"]), pa.array([1, 2, 3, None, 5], pa.int32())
+    mask = pa.array([False, True, False, False])
+    offsets = pa.array([0, 1, 3, 3, 5], pa.int32())
+    maps = pa.MapArray.from_buffers(
+        pa.map_(pa.string(), pa.int32()),
+        4,
+        [pc.invert(mask).buffers()[1], offsets.buffers()[1]],
+        children=[
+            pa.StructArray.from_arrays(
+                entries, fields=[pa.field("key", pa.string(), False), pa.field("value", pa.int32())]
+            )
+        ],
+    )
+    values = [[("a", 1)], None, [], [("d", None), ("e", 5)]]
+    wanted = pa.schema({"m": pa.map_(pa.string(), pa.int64())})
+    for first in range(4):
+        for count in range(5 - first):
+            part = pa.record_batch({"m": maps.slice(first, count)})
+            assert cast_batch(part, wanted)["m"].to_pylist() == values[first : first + count]

@@ -15,7 +15,7 @@ import esker.spark
 from esker.delta import DeltaTable
 from esker.exceptions import AlreadyExistsError
 from tests.spark.conftest import load, save
-from tests.spark.jobs import wrote
+from tests.spark.jobs import batches, planned, staged, wrote
 
 
 @pytest.fixture
@@ -88,6 +88,7 @@ def test_a_numbered_write_happens_once(numbers: DataFrame, table: str) -> None:
     assert _ids(table) == [0, 1, *range(10, 20)]
     assert deltalake.DeltaTable(table).transaction_version("job") == 3
     assert len(list(Path(table).rglob("*.parquet"))) == len(deltalake.DeltaTable(table).file_uris())
+    save(numbers.selectExpr("'x' AS other"), table, txnAppId="job", txnVersion=3)
     with pytest.raises(Exception, match="together"):
         save(numbers, table, txnAppId="job")
 
@@ -160,8 +161,43 @@ def test_a_new_table(spark: SparkSession, numbers: DataFrame, tmp_path: Path) ->
 
 def test_save_modes(numbers: DataFrame, table: str) -> None:
     esker.spark.write(numbers, table, mode="ignore")
+    esker.spark.write(numbers.selectExpr("'x' AS other"), table, mode="ignore")
     assert _ids(table) == [0, 1]
     with pytest.raises(AlreadyExistsError):
         esker.spark.write(numbers, table)
     esker.spark.write(numbers, table, mode="append")
     assert len(_ids(table)) == 12
+
+
+@pytest.mark.parametrize("mode", ["append", "ignore", "error", "overwrite"])
+def test_a_table_that_another_writer_makes_meanwhile(tmp_path: Path, mode: str) -> None:
+    uri, schema = str(tmp_path / "t"), T.StructType().add("id", T.LongType())
+    options = {"tableFormat": "delta"} | ({} if mode == "overwrite" else {"saveMode": mode})
+    writers = [planned(uri, schema, overwrite=mode == "overwrite", **options) for _ in range(2)]
+    tasks = [staged(writer, [batches(schema, [{"id": number}])]) for number, writer in enumerate(writers)]
+    writers[0].commit(tasks[0])
+    if mode in ("error", "overwrite"):
+        with pytest.raises(AlreadyExistsError):
+            writers[1].commit(tasks[1])
+        writers[1].abort(tasks[1])
+    else:
+        writers[1].commit(tasks[1])
+    assert _ids(uri) == ([0, 1] if mode == "append" else [0])
+    assert len(list(Path(uri).rglob("*.parquet"))) == len(deltalake.DeltaTable(uri).file_uris())
+
+
+def test_batches_of_two_streams_that_make_a_table_are_there_once(tmp_path: Path) -> None:
+    uri, schema = str(tmp_path / "t"), T.StructType().add("id", T.LongType()).add("p", T.StringType())
+    for again in range(2):
+        made = []
+        for number in range(2):
+            writer = planned(uri, schema, tableFormat="delta").numbered((f"stream {number}", 0))
+            made.append((writer, staged(writer, [batches(schema, [{"id": number, "p": "a"}])])))
+            if again:
+                writer.commit(made[-1][1])
+        if not again:
+            for writer, messages in made:
+                writer.commit(messages)
+        assert _ids(uri) == [0, 1]
+    table = deltalake.DeltaTable(uri)
+    assert (table.version(), table.transaction_version("stream 1")) == (1, 0)

@@ -12,6 +12,7 @@ import pytest
 
 import esker
 from esker.exceptions import NotFoundError, SchemaMismatchError, UnsupportedError
+from tests.spark.jobs import read
 from tests.spark.streams import Query, ids
 
 FORMATS = ["lance", "delta"]
@@ -86,6 +87,8 @@ def test_filters_and_columns_of_a_feed(uri: str) -> None:
     rows = Query(uri, readChangeFeed="true", **options).rows()
     assert sorted((row["_change_type"], row["id"]) for row in rows) == [("insert", 9), ("update_preimage", 2)]
     assert list(rows[0]) == ["_change_type", "id"]
+    options |= {"filter": "S = 'x2' or ID = 9", "columns": "_Change_Type,ID"}
+    assert Query(uri, readChangeFeed="true", **options).rows() == rows
 
 
 def test_an_overwrite_deletes_and_inserts(tmp_path: Path) -> None:
@@ -143,6 +146,11 @@ def test_a_column_of_the_table_must_not_have_the_name_of_one_of_the_feed(tmp_pat
     assert Query(uri).rows() == [{"_change_type": 1}]
     with pytest.raises(SchemaMismatchError, match="_change_type"):
         Query(uri, readChangeFeed="true").rows()
+    deltalake.write_deltalake(f"{uri}d", pa.table({"_change_type": [1]}))
+    with pytest.raises(SchemaMismatchError, match="_change_type"):
+        Query(f"{uri}d", readChangeFeed="true").rows()
+    with pytest.raises(SchemaMismatchError, match="_change_type"):
+        read(f"{uri}d", readChangeFeed="true", startingVersion=0)
 
 
 def test_json_is_text_in_streams_and_feeds_as_in_reads(tmp_path: Path) -> None:

@@ -116,6 +116,17 @@ def test_upserts_and_their_feed(
 
 
 @pytest.mark.parametrize("kind", ["lance", "delta"])
+def test_upserts_of_structs_whose_fields_are_never_null(
+    tmp_path: Path, source: Callable[..., DataFrame], kind: str
+) -> None:
+    uri = str(tmp_path / "t")
+    pairs = source(0, [_row(1), _row(2)]).selectExpr("id", "if(id = 1, named_struct('a', 'x'), null) AS s")
+    _run(esker.spark.upsert_stream(pairs, uri, keys="id", table_format=kind), tmp_path / "c")
+    table = lance.dataset(uri).to_table() if kind == "lance" else deltalake.DeltaTable(uri).to_pyarrow_table()
+    assert sorted(table.to_pylist(), key=str) == [{"id": 1, "s": {"a": "x"}}, {"id": 2, "s": None}]
+
+
+@pytest.mark.parametrize("kind", ["lance", "delta"])
 def test_a_null_in_a_key_matches_nothing_and_is_inserted(
     spark: SparkSession, tmp_path: Path, source: Callable[..., DataFrame], kind: str
 ) -> None:

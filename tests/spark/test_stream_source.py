@@ -398,6 +398,12 @@ def test_options_are_refused_by_name(table: Table) -> None:
     ):
         with pytest.raises(InvalidArgumentError, match=found):
             Query(table.uri, **options).start()
+    # Spark hides what is raised before it asks for the first offset.
+    for option, value in (("parallelism", 1), ("version", 1 if table.kind == "lance" else 0)):
+        query = Query(table.uri, **{option: value})
+        query.start()
+        with pytest.raises(InvalidArgumentError, match=f"{option} is for reads"):
+            query.batch()
     source = EskerSource({"path": table.uri, "maxRowsPerTrigger": "3"})
     schema = source.schema()
     with pytest.raises(InvalidArgumentError, match="maxRowsPerTrigger is for streams"):

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from esker.arrow.nested import is_list_like, mask_of
+from esker.arrow.picking import taken
 from esker.exceptions import InvalidArgumentError, SchemaMismatchError
 from esker.spark.types import is_view
 
@@ -207,24 +208,67 @@ def _cast_struct(array: pa.StructArray, wanted: pa.DataType, column: str, how: _
 
 def _under(child: pa.Array, missing: pa.Array, nullable: bool) -> pa.Array:
     """A struct's child, whose values below a null struct are null, or any value if the child is non-nullable."""
+    child = _plain(child)
     if nullable:
         return pc.if_else(missing, pa.scalar(None, child.type), child)
     present = child.filter(pc.invert(missing))
-    if present.null_count > 0 or len(present) == 0:
+    if present.null_count > 0:
         return child
-    return pc.if_else(missing, present[0], child)
+    some = present[0] if len(present) > 0 else pa.scalar(_any_value(child.type), child.type)
+    return pc.if_else(missing, some, child)
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """The same values in a type that Arrow filters and chooses among, as it does not with views."""
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        some = len(values.dictionary) > 0
+        return _plain(values.dictionary_decode() if some else pa.nulls(len(values), kind.value_type))
+    if pa.types.is_string_view(kind):
+        return values.cast(pa.large_string())
+    return values.cast(pa.large_binary()) if pa.types.is_binary_view(kind) else values
+
+
+def _any_value(kind: Any) -> Any:
+    """A value of a type, in which nothing is null."""
+    is_ = pa.types
+    if is_.is_struct(kind):
+        return {kind.field(i).name: _any_value(kind.field(i).type) for i in range(kind.num_fields)}
+    if is_.is_fixed_size_list(kind):
+        return [_any_value(kind.value_type)] * kind.list_size
+    if is_.is_map(kind) or is_list_like(kind):
+        return []
+    if is_.is_fixed_size_binary(kind):
+        return bytes(kind.byte_width)
+    if is_.is_binary(kind) or is_.is_large_binary(kind):
+        return b""
+    if is_.is_string(kind) or is_.is_large_string(kind):
+        return ""
+    return None if is_.is_null(kind) else 0
 
 
 def _cast_map(array: Any, wanted: Any, column: str, how: _How) -> pa.Array:
-    # A map is stored as a list of entries; `list_flatten` leaves out entries below nulls and outside of the slice.
-    entries = array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field])))
-    items = pc.list_flatten(entries)
-    keys = _cast_field(items.field(0), wanted.key_field, f"{column}.key", how)
-    values = _cast_field(items.field(1), wanted.item_field, f"{column}.value", how)
-    offsets = _offsets(entries)
+    keys, items, lengths = _entries(array)
+    keys = _cast_field(keys, wanted.key_field, f"{column}.key", how)
+    values = _cast_field(items, wanted.item_field, f"{column}.value", how)
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]))
     if array.null_count > 0:
         offsets = pa.array(np.asarray(offsets), mask=np.append(np.asarray(pc.is_null(array)), False))
     return pa.MapArray.from_arrays(offsets.cast(pa.int32()), keys, values, type=wanted)
+
+
+def _entries(array: Any) -> tuple[pa.Array, pa.Array, Any]:
+    """The keys and values of maps without those below nulls and outside of the slice, and how many each map has."""
+    offsets = np.asarray(array.offsets, np.int64)
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    present = np.where(np.asarray(pc.is_valid(array)), lengths, 0)
+    keys, items = array.keys, array.items
+    if (present == lengths).all():
+        first, count = int(offsets[0]), int(lengths.sum())
+        return keys.slice(first, count), items.slice(first, count), lengths
+    before = np.cumsum(present) - present
+    places = pa.array(np.arange(int(present.sum())) + np.repeat(starts - before, present))
+    return taken(keys, places), taken(items, places), present
 
 
 def _cast_list(array: Any, wanted: Any, column: str, how: _How) -> pa.Array:

@@ -21,7 +21,7 @@ from esker.delta.read.filters import BoundFilter, bind
 from esker.delta.read.scan import TableScan
 from esker.delta.read.sql_names import columns_in_backticks
 from esker.delta.table import DeltaTable
-from esker.exceptions import InvalidArgumentError
+from esker.exceptions import InvalidArgumentError, SchemaMismatchError
 from esker.spark.cast import exchanged
 from esker.spark.matching import check_read, renamed
 from esker.spark.options import ReadOptions, TableAddress
@@ -70,10 +70,16 @@ def delta_schema(table: DeltaTable, options: ReadOptions, wanted: StructType | N
 
     Raises:
         InvalidArgumentError: A column does not exist, the filter does not parse, or slices are asked for.
+        SchemaMismatchError: The table has a column with the name of one of the feed.
         UnsupportedError: A column has a type that Spark has none for.
     """
     schema = TableScan.schema_of(table._snapshot)
     if options.changes is not None:
+        for field in _FEED:
+            if field.name in schema.names:
+                raise SchemaMismatchError(
+                    f"the table has a column {field.name!r}, which a change feed adds; rename it", column=field.name
+                )
         schema = pa.schema([*schema, *_FEED])
     options = options.spelled(schema.names)
     bind(zoned_sql(options), schema, session_timezone=options.timezone)

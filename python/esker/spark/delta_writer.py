@@ -51,7 +51,7 @@ from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.session_settings import OVERWRITE_MODE, ZONE, machine_zone, session_zone, setting
 from esker.spark.spelling import spelled_as, spelled_sql
 from esker.spark.table import replaced_meanwhile
-from esker.spark.types import nullable_type, table_schema
+from esker.spark.types import nullable_type, spark_schema, table_schema
 from esker.spark.wording import in_words_of_spark
 from esker.spark.worker_task import MadeInWorkers
 from esker.spark.writer import may_discard
@@ -105,6 +105,9 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
         self._is_streamed = False
         self._check(target.snapshot)
         self.skips = target.snapshot is not None and (self._ignores() or self._is_applied(target))
+        if self.skips and target.snapshot is not None:
+            # Nothing is written, whatever the columns of the DataFrame.
+            schema = spark_schema(TableState.of(target.snapshot).schema.to_plain_arrow())
         self._incoming, self._plan = self._planned(target, schema)
         predicate = self._plan.request.predicate
         # Without an option only tasks know the zone of the session.
@@ -270,11 +273,11 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
         request = CommitRequest(CommitProperties(metadata), None, application, self._id)
 
         def rerun(version: int) -> DeltaCommit:
-            """The same overwrite on top of what others have done, with the files of its new rows."""
+            """The same write on top of what others have done, with the files of its new rows."""
             nonlocal attempt
             there = target.later(version)
             is_another = replaces_partitions and list(there.base.partition_columns) != list(partition_by)
-            if is_another or _id_of(there.base) != self._table_id:
+            if target.snapshot is not None and (is_another or _id_of(there.base) != self._table_id):
                 raise replaced_meanwhile(self._address.uri, version)
             if application is not None and there.has(application):
                 return DeltaCommit(there, LogEntry("WRITE", {}, []), request)
@@ -284,7 +287,14 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
 
         # An overwrite of all rows does not take away what its plan has not seen.
         runs_again = target.snapshot is not None and (replaces_partitions or plan.request.predicate is not None)
-        attempt.commit(request).run(staged, rerun=rerun if runs_again else None, runs_again=runs_again)
+        # An append goes to the table that another writer has made meanwhile.
+        joins = target.snapshot is None and not self._overwrite and self._options.save_mode == "append"
+        try:
+            attempt.commit(request).run(staged, rerun=rerun if runs_again or joins else None, runs_again=runs_again)
+        except AlreadyExistsError:
+            if not self._ignores():
+                raise
+            staged.discard()
 
     def _check(self, snapshot: Snapshot | None) -> None:
         """Refuses options that do not go together, or not with the table."""

@@ -28,7 +28,7 @@ from esker.spark.streaming.options import (
     of_reads_alone,
     stream_write_options,
 )
-from esker.spark.streaming.reader import EskerStreamReader
+from esker.spark.streaming.reader import EskerStreamReader, RefusedStreamReader
 from esker.spark.streaming.sink import EskerStreamWriter
 from esker.spark.streaming.tables import stream_schema, table_history
 from esker.spark.table import PinnedTable
@@ -106,9 +106,12 @@ class EskerSource(DataSource):
         return stream_schema(read_address(self.options), options)
 
     @in_words_of_spark()
-    def streamReader(self, schema: StructType) -> EskerStreamReader:
+    def streamReader(self, schema: StructType) -> EskerStreamReader | RefusedStreamReader:
         """The reader of the table as a stream, with rows of the given schema."""
-        options = StreamReadOptions.parse(self.options)
+        try:
+            options = StreamReadOptions.parse(self.options)
+        except InvalidArgumentError as error:
+            return RefusedStreamReader(error)
         # Each batch looks at the newest version: that of a branch, not that of the commit that it was at first.
         history = partial(table_history, table_address(self.options), schema, options)
         return EskerStreamReader(history, options, schema.names)

@@ -153,6 +153,13 @@ def exchange_type(made: spark.DataType, column: str) -> pa.DataType:
         item = exchange_type(made.elementType, f"{column}.item")
         return pa.list_(pa.field("item", item, nullable=made.containsNull))
     if isinstance(made, spark.MapType):
+        if isinstance(made.keyType, spark.NullType):
+            raise UnsupportedError(
+                f"column {column!r} is of empty maps without types, which a table cannot hold: cast it first, as in "
+                "CAST(map() AS MAP<STRING, INT>)",
+                column=column,
+                type=made.simpleString(),
+            )
         key, value = exchange_type(made.keyType, f"{column}.key"), exchange_type(made.valueType, f"{column}.value")
         return pa.map_(pa.field("key", key, nullable=False), pa.field("value", value, nullable=made.valueContainsNull))
     if isinstance(made, spark.StructType):

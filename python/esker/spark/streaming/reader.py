@@ -36,7 +36,7 @@ try:
 except ImportError:
     admission = None  # type: ignore[assignment, unused-ignore]
 
-__all__ = ["EskerStreamReader", "ReadablePartition"]
+__all__ = ["EskerStreamReader", "ReadablePartition", "RefusedStreamReader"]
 
 _AvailableNow: Any = getattr(admission, "SupportsTriggerAvailableNow", object)
 
@@ -46,6 +46,37 @@ class ReadablePartition(Protocol):
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Its rows."""
+
+
+class RefusedStreamReader(DataSourceStreamReader):
+    """Says what is wrong with a stream once Spark asks where to start: what is raised before, Spark's own error hides.
+
+    Args:
+        error: What is wrong.
+    """
+
+    def __init__(self, error: EskerError) -> None:
+        self._error = error
+
+    @in_words_of_spark()
+    def initialOffset(self) -> dict[str, Any]:
+        """Raises the error."""
+        raise self._error
+
+    @in_words_of_spark()
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
+        """Raises the error."""
+        raise self._error
+
+    @in_words_of_spark()
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """Raises the error."""
+        raise self._error
+
+    @in_words_of_spark()
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Raises the error."""
+        raise self._error
 
 
 class EskerStreamReader(MadeInWorkers, DataSourceStreamReader, _AvailableNow):  # type: ignore[misc, unused-ignore]

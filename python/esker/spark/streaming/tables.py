@@ -57,19 +57,20 @@ def stream_schema(address: TableAddress, options: StreamReadOptions, wanted: Str
     if not options.feed:
         return read_schema(snapshot, options.read, wanted)
     feed = pa.schema(FEED)
-    for name in (*feed.names, *(options.read.columns or ())):
+    read = options.read.spelled([*snapshot.schema.names, *feed.names])
+    for name in (*feed.names, *(read.columns or ())):
         if name in snapshot.schema.names and name in feed.names:
             raise SchemaMismatchError(
                 f"the table has a column {name!r}, which a change feed adds; rename it", column=name
             )
         if name in SYSTEM_COLUMNS:
             raise InvalidArgumentError(f"option columns: expected columns of the table, found {name!r}", column=name)
-    names = list(wanted.names if wanted is not None else options.read.columns or [*snapshot.schema.names, *feed.names])
+    names = list(wanted.names if wanted is not None else read.columns or [*snapshot.schema.names, *feed.names])
     found = snapshot.projected_schema([name for name in names if name not in feed.names], None)
-    if options.read.filter is not None:
+    if read.filter is not None:
         # It may ask for what happened, too.
         described = with_system_columns(snapshot.described_schema)
-        Predicate.parse_sql(instants_apart(options.read.filter), pa.schema([*described, *feed]))
+        Predicate.parse_sql(instants_apart(read.filter), pa.schema([*described, *feed]))
     schema = pa.schema([feed.field(name) if name in feed.names else found.field(name) for name in names])
     if wanted is None:
         return spark_schema(schema)
@@ -95,6 +96,6 @@ def table_history(address: TableAddress, schema: StructType, options: StreamRead
         made, known = DeltaHistory, TableScan.schema_of(open_delta(address, options.read)._snapshot).names
     else:
         made, known = LanceHistory, PinnedTable(address).schema.names
-    spelled = renamed(schema, known)
+    spelled = renamed(schema, [*known, *pa.schema(FEED).names] if options.feed else known)
     stream_schema(address, options, spelled)
     return made(address, spelled, options, machine_zone())

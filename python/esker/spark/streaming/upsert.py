@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql.types import ArrayType, MapType, StructType
+from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
 import esker
 from esker.exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
@@ -185,11 +185,23 @@ class _Upsert:
             *(name if name in schema.names else spelled.get(name.lower(), name) for name in frame.columns)
         )
         check_append(frame.schema, schema, self.address.uri)
-        found = frame.toArrow()
+        # Spark's own conversion refuses nulls in place of structs whose fields are never null.
+        found = frame.to(_with_nulls(frame.schema)).toArrow()
         batches = [cast_batch(batch, schema) for batch in found.to_batches() if batch.num_rows]
         rows = pa.Table.from_batches(batches, schema)
         latest = None if self.latest is None else spelled.get(self.latest.lower(), self.latest)
         return _once(rows, keys, latest, is_delta=self.is_delta)
+
+
+def _with_nulls(kind: Any) -> Any:
+    """The same type, in which anything may be null."""
+    if isinstance(kind, StructType):
+        return StructType([StructField(f.name, _with_nulls(f.dataType), True, f.metadata) for f in kind.fields])
+    if isinstance(kind, ArrayType):
+        return ArrayType(_with_nulls(kind.elementType), True)
+    if isinstance(kind, MapType):
+        return MapType(_with_nulls(kind.keyType), _with_nulls(kind.valueType), True)
+    return kind
 
 
 def _check_order(schema: StructType, latest: str) -> None:
