@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from decimal import Decimal
 from pathlib import Path
 
 import lance
@@ -48,6 +49,40 @@ def test_types_and_values_are_pylances(tmp_path: Path, form: str) -> None:
         assert found == lance.dataset(uri).to_table(columns=columns), name
     with_floats = {"x": "float + 1.5", "y": "halffloat * 0.1", "z": "double - 2"}
     assert esker.dataset(uri).to_table(columns=with_floats) == lance.dataset(uri).to_table(columns=with_floats)
+
+
+@pytest.mark.parametrize("form", ["{} + 1", "1 - {}", "{} * 2", "{} / 2", "{} % 2", "{} + {}"])
+@pytest.mark.parametrize("kind", [pa.decimal128(10, 2), pa.decimal128(18, 0), pa.decimal128(38, 10)], ids=str)
+def test_integers_beside_decimals_are_decimals_as_with_pylance(tmp_path: Path, form: str, kind: pa.DataType) -> None:
+    uri = str(tmp_path / "t")
+    values = pa.array([Decimal(3), Decimal(-4), None], kind)
+    esker.write_dataset(pa.table({"d": values, "id": [1, 2, 3]}), uri)
+    columns = {"x": form.replace("{}", "d")}
+    found = esker.dataset(uri).to_table(columns=columns)
+    expected = lance.dataset(uri).to_table(columns=columns)
+    if kind.precision == 38 and form[3] in "*/%":
+        # Both sides' digits would leave no room for those of the result.
+        assert found["x"].to_pylist() == expected["x"].to_pylist()
+    else:
+        assert found == expected
+
+
+def test_functions_of_dictionaries_have_plain_values(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    words = pa.array(["a", "bb", None, "a"]).dictionary_encode()
+    esker.write_dataset(pa.table({"k": words, "s": ["x", "y", "z", None]}), uri)
+    columns = {"n": "length(k)", "u": "upper(k)", "k": "k", "c": "coalesce(k, s)"}
+    found = esker.dataset(uri).to_table(columns=columns)
+    expected = lance.dataset(uri).to_table(columns=columns)
+    assert found["n"].type == expected["n"].type == pa.int32()
+    assert found["u"].type == pa.string()
+    for name in ("k", "c"):
+        assert found[name].type == expected[name].type, name
+    assert found.to_pydict() == expected.to_pydict()
+    dataset = esker.dataset(uri)
+    dataset.update({"k": "upper(k)"})
+    assert dataset.to_table()["k"].to_pylist() == ["A", "BB", None, "A"]
+    assert dataset.schema.field("k").type == words.type
 
 
 def test_new_columns_have_these_types(tmp_path: Path) -> None:

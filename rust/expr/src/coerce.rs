@@ -84,12 +84,12 @@ pub(crate) fn fit_arithmetic(expr: Expr, schema: &DFSchema) -> Expr {
     };
     let (left, right) = match (is_arithmetic(op), is_field(&left), is_field(&right)) {
         (true, true, false) => {
-            let right = as_type_of(&left, *right, schema);
+            let right = as_type_of(&left, op, *right, schema);
             (left, Box::new(right))
         }
         // What is below zero has no place in an unsigned type.
         (true, false, true) if op != Operator::Minus || !is_unsigned(&right, schema) => {
-            let left = as_type_of(&right, *left, schema);
+            let left = as_type_of(&right, op, *left, schema);
             (Box::new(left), right)
         }
         _ => (left, right),
@@ -109,7 +109,7 @@ fn is_unsigned(expr: &Expr, schema: &DFSchema) -> bool {
 }
 
 /// A literal in the type of a column of numbers; what else it is, or what the type does not hold, stays as it is.
-fn as_type_of(column: &Expr, literal: Expr, schema: &DFSchema) -> Expr {
+fn as_type_of(column: &Expr, op: Operator, literal: Expr, schema: &DFSchema) -> Expr {
     let Ok(wanted) = column.get_type(schema) else {
         return literal;
     };
@@ -125,10 +125,20 @@ fn as_type_of(column: &Expr, literal: Expr, schema: &DFSchema) -> Expr {
     let fitted = match value {
         // `2.0` makes a fraction of an integer's quotient.
         Some(value) if wanted.is_integer() && value.data_type().is_integer() => lossless(&value, &wanted),
+        Some(value) if value.data_type().is_integer() && holds_results(&wanted, op) => lossless(&value, &wanted),
         Some(value) if wanted.is_floating() => value.cast_to(&wanted).ok().filter(is_finite),
         _ => None,
     };
     fitted.map_or(literal, |value| Expr::Literal(value, None))
+}
+
+/// Whether a decimal's type may be that of both sides: that of a product or a quotient must hold the digits of both.
+fn holds_results(wanted: &DataType, op: Operator) -> bool {
+    match wanted {
+        DataType::Decimal128(precision, _) => matches!(op, Operator::Plus | Operator::Minus) || *precision <= 18,
+        DataType::Decimal256(precision, _) => matches!(op, Operator::Plus | Operator::Minus) || *precision <= 37,
+        _ => false,
+    }
 }
 
 pub(crate) fn is_comparison(op: Operator) -> bool {

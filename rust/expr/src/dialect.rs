@@ -3,6 +3,7 @@
 //! `` `name` `` quotes a column, `'text'` and `"text"` are strings, names keep their case.
 
 use sqlparser::dialect::Dialect;
+use sqlparser::keywords::{Keyword, RESERVED_FOR_IDENTIFIER};
 
 /// Backticks quote names; both other quotes hold strings.
 #[derive(Debug, Default)]
@@ -27,5 +28,10 @@ impl Dialect for FilterDialect {
 
     fn supports_string_escape_constant(&self) -> bool {
         true
+    }
+
+    /// After NOT the parser would try what follows once more as the arguments of a function, at each of the NOTs within one another.
+    fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
+        keyword == Keyword::NOT || RESERVED_FOR_IDENTIFIER.contains(&keyword)
     }
 }

@@ -6,6 +6,7 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use datafusion_common::{DFSchema, DataFusionError};
 use datafusion_expr::execution_props::ExecutionProps;
+use datafusion_expr::expr::Cast;
 use datafusion_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion_expr::simplify::SimplifyContext;
 use datafusion_expr::{Expr, ExprSchemable};
@@ -63,8 +64,14 @@ impl Plan {
             .with_current_time()
             .build();
         let simplifier = ExprSimplifier::new(context);
-        let typed = simplifier.coerce(expr, &all).map_err(fail)?;
-        let data_type = typed.get_type(all.as_ref()).map_err(fail)?;
+        let mut typed = simplifier.coerce(expr, &all).map_err(fail)?;
+        let mut data_type = typed.get_type(all.as_ref()).map_err(fail)?;
+        if let DataType::Dictionary(_, values) = &data_type {
+            if checked && makes_values(&typed) {
+                data_type = values.as_ref().clone();
+                typed = Expr::Cast(Cast::new(Box::new(typed), data_type.clone()));
+            }
+        }
         if checked {
             overflow::check_constants(&typed).map_err(fail)?;
         }
@@ -190,6 +197,17 @@ impl Plan {
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         RecordBatch::try_new_with_options(schema, arrays, &options)
             .map_err(|error| ExprError::invalid(format!("cannot evaluate: {error}")))
+    }
+}
+
+/// Whether an expression is a function of new values, which are no dictionary's even if DataFusion computes each item once: not one that
+/// hands over what it was given.
+fn makes_values(expr: &Expr) -> bool {
+    const HANDED_OVER: [&str; 7] = ["get_field", "coalesce", "nullif", "nvl", "nvl2", "greatest", "least"];
+    match expr {
+        Expr::Alias(named) => makes_values(&named.expr),
+        Expr::ScalarFunction(call) => !HANDED_OVER.contains(&call.name()),
+        _ => false,
     }
 }
 

@@ -314,6 +314,8 @@ fn deep(times: usize) -> Vec<String> {
         format!("i{}", rep(" is null")),
         format!("{}b{}", rep("("), rep(")")),
         format!("{}b", rep("not ")),
+        format!("{}b{}", rep("not ("), rep(")")),
+        format!("{}b b{}", rep("not ("), rep(")")),
         format!("l{} = 1", rep("[1]")),
         format!("i = {}1{}", rep("abs("), rep(")")),
         format!("st{} = 1", rep(".x")),
