@@ -1,7 +1,8 @@
 //! A store over a local folder: plain files, read into buffers that are handed on without a further copy.
 //!
 //! IO blocks the calling thread and is not moved to another one: a read from the page cache takes less time than the hand-over. A caller
-//! that wants parallel reads spawns tasks on the runtime, whose workers may block.
+//! that wants parallel reads spawns tasks on the runtime, whose workers may block. Only ranges that are not in the page cache are read by other
+//! threads, several at a time.
 
 mod ahead;
 mod durable;
@@ -86,15 +87,15 @@ impl Store for LocalStore {
     }
 
     async fn get_ranges(&self, path: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        read::read_ranges(&self.full(path)?, ranges, &self.stats)
+        read::read_ranges(&self.full(path)?, ranges, &self.stats).await
     }
 
     async fn get_tail(&self, path: &str, nbytes: u64) -> Result<Tail> {
-        read::read_tail(&self.full(path)?, nbytes, &self.stats)
+        read::read_tail(&self.full(path)?, nbytes, &self.stats).await
     }
 
     async fn get(&self, path: &str) -> Result<Bytes> {
-        Ok(read::read_tail(&self.full(path)?, u64::MAX, &self.stats)?.bytes)
+        Ok(read::read_tail(&self.full(path)?, u64::MAX, &self.stats).await?.bytes)
     }
 
     async fn head(&self, path: &str) -> Result<ObjectMeta> {

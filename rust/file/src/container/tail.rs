@@ -12,8 +12,11 @@ use super::MAGIC;
 use crate::error::{FileError, Result};
 use crate::version::FileVersion;
 
-/// The size of the first read: in most files it holds all the metadata.
-const TAIL_SIZE: u64 = 64 * 1024;
+/// The size of the first read behind a network: in most files it holds all the metadata.
+const FAR_TAIL_SIZE: u64 = 64 * 1024;
+
+/// The same elsewhere, where a second read costs less than to copy what hardly any file needs.
+const NEAR_TAIL_SIZE: u64 = 16 * 1024;
 
 /// The last bytes of a file that is being opened.
 #[derive(Debug)]
@@ -30,7 +33,8 @@ pub struct FileTail {
 impl FileTail {
     /// Reads the tail of the file at `path`: one request, if the store serves suffix ranges or the file's size is known.
     pub async fn fetch(store: StoreRef, path: &str, size: Option<u64>) -> Result<FileTail> {
-        let tail = store.get_tail_of(path, TAIL_SIZE, size).await?;
+        let wanted = if store.is_far() { FAR_TAIL_SIZE } else { NEAR_TAIL_SIZE };
+        let tail = store.get_tail_of(path, wanted, size).await?;
         let is_whole = tail.bytes.len() as u64 == tail.size;
         let whole = (is_whole && store.is_far()).then(|| tail.bytes.clone());
         let store: StoreRef = match &whole {

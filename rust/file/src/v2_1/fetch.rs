@@ -243,8 +243,12 @@ impl PageRead {
             FirstNeed::Whole(span) => {
                 let all = bytes.pop().unwrap_or_default();
                 let is_small = span.end - span.start <= SMALL_PAGE;
-                // Copied, since a slice would keep the larger read in memory.
-                let all = if is_small { Bytes::copy_from_slice(&all) } else { all };
+                // Copied where it is cut from a larger read, which it would keep in memory.
+                let all = if is_small && !all.is_unique() {
+                    Bytes::copy_from_slice(&all)
+                } else {
+                    all
+                };
                 self.whole = Some((span.start, all));
             }
             FirstNeed::Parts(_) => {}

@@ -1,8 +1,7 @@
-//! Readahead: tells the system of cold ranges before they are read (`fadvise`).
+//! Cold ranges, which wait for the disk: what is done for them that would be a waste for those in the page cache.
 //!
-//! Ranges are read one after the other. That is as fast as memory for those in the page cache, but cold ones would be fetched from the disk
-//! one at a time, where the disk can fetch many at once. So when short ranges turn out to be cold, the system is told of all of them first.
-//! It reads ahead within a long range by itself.
+//! Short ranges would be fetched from the disk one at a time, where the disk can fetch many at once: so the system is told of all of them
+//! before the first one is read. It reads ahead within a long range by itself.
 
 use std::fs::File;
 use std::ops::Range;
@@ -11,26 +10,43 @@ use std::ops::Range;
 #[cfg(target_os = "linux")]
 const LONG: u64 = 256 << 10;
 
-/// Asks the system to fetch the ranges in parallel if they are not in the page cache. Only a hint: errors are ignored.
+/// One range of fewer bytes is read where it is wanted, cold or not.
+#[cfg(target_os = "linux")]
+const SHORT: u64 = 32 << 10;
+
+/// Whether some of the ranges seem not to be in the page cache. A few samples tell warm from cold: to ask for each range would cost as much as
+/// reading it from the page cache.
+#[cfg(target_os = "linux")]
+pub(super) fn are_cold(file: &File, runs: &[Range<u64>]) -> bool {
+    let (Some(first), Some(last)) = (runs.first(), runs.last()) else {
+        return false;
+    };
+    if runs.len() == 1 && last.end - first.start < SHORT {
+        return false;
+    }
+    let middle = runs.get(runs.len() / 2).unwrap_or(first);
+    let samples = [first.start, middle.start, last.end.saturating_sub(1)];
+    samples.iter().any(|at| is_cold(file, *at))
+}
+
+/// Not known on other systems.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn are_cold(_: &File, _: &[Range<u64>]) -> bool {
+    false
+}
+
+/// Asks the system to fetch the short ones of cold ranges in parallel. Only a hint: errors are ignored.
 #[cfg(target_os = "linux")]
 pub(super) fn fetch_ahead(file: &File, runs: &[Range<u64>]) {
     use std::num::NonZeroU64;
 
     use rustix::fs::{fadvise, Advice};
 
-    let (Some(first), Some(last)) = (runs.first(), runs.last()) else {
-        return;
-    };
     if runs.len() < 2 {
         return;
     }
-    // A few samples tell warm from cold: a hint for each range would cost as much as reading it from the page cache.
-    let middle = runs.get(runs.len() / 2).unwrap_or(first);
-    let samples = [first.start, middle.start, last.end.saturating_sub(1)];
-    if samples.iter().any(|at| is_cold(file, *at)) {
-        for run in runs.iter().filter(|run| run.end - run.start < LONG) {
-            let _ = fadvise(file, run.start, NonZeroU64::new(run.end - run.start), Advice::WillNeed);
-        }
+    for run in runs.iter().filter(|run| run.end - run.start < LONG) {
+        let _ = fadvise(file, run.start, NonZeroU64::new(run.end - run.start), Advice::WillNeed);
     }
 }
 

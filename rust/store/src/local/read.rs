@@ -7,11 +7,14 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use rustix::buffer::spare_capacity;
+use tokio::runtime::Handle;
+use tokio::task::JoinError;
 
-use super::ahead::fetch_ahead;
+use super::ahead::{are_cold, fetch_ahead};
 use super::shown;
 use crate::coalesce::{coalesce, Coalesced};
 use crate::error::{Result, StoreError};
@@ -26,26 +29,84 @@ const LIMIT: u64 = 1 << 20;
 /// Bytes that are aligned in the file are aligned in memory, up to this many bytes: no value type needs more.
 const ALIGNMENT: u64 = 64;
 
-pub(super) fn read_ranges(path: &Path, ranges: &[Range<u64>], stats: &StatsCounters) -> Result<Vec<Bytes>> {
+/// Reads that wait for the disk are made by so many threads side by side,
+const COLD_READERS: u64 = 4;
+/// of which each has so many bytes to read at least.
+const COLD_BYTES: u64 = 256 << 10;
+
+pub(super) async fn read_ranges(path: &Path, ranges: &[Range<u64>], stats: &Arc<StatsCounters>) -> Result<Vec<Bytes>> {
     let Coalesced { runs, pieces } = coalesce(&shown(path), ranges, GAP, LIMIT)?;
-    let mut buffers = Vec::with_capacity(runs.len());
-    if !runs.is_empty() {
-        let file = open(path)?;
-        fetch_ahead(&file, &runs);
-        for run in &runs {
-            buffers.push(read_run(&file, path, run)?);
-            stats.add_read(run.end - run.start);
-        }
+    if runs.is_empty() {
+        return Ok(pieces.iter().map(|_| Bytes::new()).collect());
     }
+    let buffers = read_off(open(path)?, path, runs, stats).await?;
     Ok(pieces.iter().map(|piece| piece.cut(&buffers)).collect())
 }
 
-pub(super) fn read_tail(path: &Path, nbytes: u64, stats: &StatsCounters) -> Result<Tail> {
+/// Reads at once what is in the page cache, and in other threads what waits for the disk, so that the caller's thread decodes something else
+/// meanwhile.
+async fn read_off(file: File, path: &Path, runs: Vec<Range<u64>>, stats: &Arc<StatsCounters>) -> Result<Vec<Bytes>> {
+    let handle = match Handle::try_current() {
+        Ok(handle) if are_cold(&file, &runs) => handle,
+        _ => return read_runs(&file, path, &runs, stats),
+    };
+    let (file, shared) = (Arc::new(file), Arc::<Path>::from(path));
+    let readers = groups(runs).into_iter().map(|runs| {
+        let (file, path, stats) = (file.clone(), shared.clone(), stats.clone());
+        handle.spawn_blocking(move || {
+            fetch_ahead(&file, &runs);
+            read_runs(&file, &path, &runs, &stats)
+        })
+    });
+    let mut buffers = Vec::new();
+    for reader in readers.collect::<Vec<_>>() {
+        buffers.extend(reader.await.map_err(|error| unfinished(path, error))??);
+    }
+    Ok(buffers)
+}
+
+fn read_runs(file: &File, path: &Path, runs: &[Range<u64>], stats: &StatsCounters) -> Result<Vec<Bytes>> {
+    let mut buffers = Vec::with_capacity(runs.len());
+    for run in runs {
+        buffers.push(read_run(file, path, run)?);
+        stats.add_read(run.end - run.start);
+    }
+    Ok(buffers)
+}
+
+/// Cuts ranges into groups of about as many bytes each, in their order.
+fn groups(runs: Vec<Range<u64>>) -> Vec<Vec<Range<u64>>> {
+    let all: u64 = runs.iter().map(|run| run.end - run.start).sum();
+    let share = all.div_ceil(COLD_READERS).max(COLD_BYTES);
+    let mut groups: Vec<Vec<Range<u64>>> = Vec::new();
+    let mut left = 0;
+    for run in runs {
+        if left == 0 {
+            groups.push(Vec::new());
+            left = share;
+        }
+        left = left.saturating_sub(run.end - run.start);
+        if let Some(group) = groups.last_mut() {
+            group.push(run);
+        }
+    }
+    groups
+}
+
+/// The error of a read that another thread did not finish, because the runtime stops.
+fn unfinished(path: &Path, error: JoinError) -> StoreError {
+    match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(error) => StoreError::from_io(shown(path), "read", io::Error::other(error)),
+    }
+}
+
+pub(super) async fn read_tail(path: &Path, nbytes: u64, stats: &Arc<StatsCounters>) -> Result<Tail> {
     let file = open(path)?;
     let size = file_size(&file, path)?;
     let run = size.saturating_sub(nbytes)..size;
-    let bytes = read_run(&file, path, &run)?;
-    stats.add_read(bytes.len() as u64);
+    let mut buffers = read_off(file, path, vec![run], stats).await?;
+    let bytes = buffers.pop().unwrap_or_default();
     Ok(Tail { bytes, size })
 }
 
@@ -115,5 +176,28 @@ pub(super) fn sort_read_error(path: &Path, doing: &str, error: io::Error) -> Sto
             }
         }
         _ => StoreError::from_io(shown(path), doing, error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_groups_have_all_ranges_in_their_order_and_about_as_many_bytes() {
+        let runs = |lengths: &[u64]| -> Vec<Range<u64>> {
+            let starts = (0_u64..).map(|place| place << 30);
+            starts.zip(lengths).map(|(start, len)| start..start + len).collect()
+        };
+        let sizes = |lengths: &[u64]| -> Vec<usize> {
+            let found = groups(runs(lengths));
+            assert_eq!(found.concat(), runs(lengths));
+            found.iter().map(Vec::len).collect()
+        };
+        assert_eq!(sizes(&[1000; 20]), [20]);
+        assert_eq!(sizes(&[100_000; 20]), [6, 6, 6, 2]);
+        assert_eq!(sizes(&[1 << 20; 3]), [1, 1, 1]);
+        assert_eq!(sizes(&[1 << 20, 5, 5, 5]), [1, 3]);
+        assert_eq!(sizes(&[]), [0; 0]);
     }
 }

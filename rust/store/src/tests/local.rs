@@ -29,6 +29,39 @@ fn test_aligned_bytes_of_a_file_are_aligned_in_memory() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn test_ranges_that_wait_for_the_disk_are_those_of_the_file() {
+    use rustix::fs::{fadvise, Advice};
+
+    let folder = tempfile::tempdir().unwrap();
+    let store = store_at(folder.path());
+    let bytes: Vec<u8> = (0..6_000_000_u32).flat_map(u32::to_le_bytes).collect();
+    put(&store, "x", bytes.clone());
+    for count in [1, 2, 7, 300] {
+        let mut ranges: Vec<std::ops::Range<u64>> = (0..count)
+            .map(|place| place * 79_999..place * 79_999 + 30_000 + place)
+            .collect();
+        ranges.push(23_000_000..24_000_000);
+        ranges.reverse();
+        let file = fs::File::open(folder.path().join("x")).unwrap();
+        file.sync_all().unwrap();
+        fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+        let before = store.stats().take();
+        assert_eq!(before.read_requests, 0);
+        let found = block_on(store.get_ranges("x", &ranges)).unwrap();
+        for (found, range) in found.iter().zip(&ranges) {
+            let range = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
+            assert!(found == &bytes[range.clone()], "{range:?}");
+        }
+        assert!(store.stats().take().bytes_read >= 1_030_000);
+        fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+        let beyond = block_on(store.get_ranges("x", &[0..100_000, 23_900_000..24_100_000])).unwrap_err();
+        assert!(beyond.to_string().contains("24000000"), "{beyond}");
+        store.stats().take();
+    }
+}
+
 #[test]
 fn test_a_replaced_file_is_read_anew() {
     let folder = tempfile::tempdir().unwrap();

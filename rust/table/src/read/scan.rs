@@ -31,8 +31,9 @@ use crate::fragment::Fragment;
 use crate::manifest::Manifest;
 use crate::row_ids::LineageParts;
 
-/// Fragments whose files are open or being opened on such a store, including the one that is being read.
+/// Fragments whose files are open or being opened, including the one that is being read: behind a network, and elsewhere, where there are more.
 const FILES_AHEAD: usize = 16;
+const NEAR_FILES_AHEAD: usize = 8;
 
 /// A scan's parameters.
 #[derive(Debug, Clone, Default)]
@@ -298,12 +299,12 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
     };
     let row_range = request.row_range.clone();
     let batch_size = request.batch_size;
-    // A scan of all rows will need the next files, too: behind a network they are opened ahead.
+    // A scan of all rows will need the next files, too, which are opened ahead.
     let wants_all = request.limit.is_none() && request.offset.is_none();
-    let ahead = if wants_all && files.store().is_far() {
-        FILES_AHEAD
-    } else {
-        1
+    let ahead = match files.store().is_far() {
+        true if wants_all => FILES_AHEAD,
+        false if wants_all && planned.fragments.len() > NEAR_FILES_AHEAD => NEAR_FILES_AHEAD,
+        _ => 1,
     };
     let ramped = few_may_do(request);
     let ramp = Ramp::new(ramped);
