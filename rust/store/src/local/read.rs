@@ -195,7 +195,7 @@ mod tests {
             found.iter().map(Vec::len).collect()
         };
         assert_eq!(sizes(&[1000; 20]), [20]);
-        assert_eq!(sizes(&[100_000; 20]), [6, 6, 6, 2]);
+        assert_eq!(sizes(&[100_000; 20]), [5, 5, 5, 5]);
         assert_eq!(sizes(&[1 << 20; 3]), [1, 1, 1]);
         assert_eq!(sizes(&[1 << 20, 5, 5, 5]), [1, 3]);
         assert_eq!(sizes(&[]), [0; 0]);
