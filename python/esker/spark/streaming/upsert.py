@@ -186,7 +186,8 @@ class _Upsert:
         )
         check_append(frame.schema, schema, self.address.uri)
         # Spark's own conversion refuses nulls in place of structs whose fields are never null.
-        found = frame.to(_with_nulls(frame.schema)).toArrow()
+        free = _with_nulls(frame.schema)
+        found = (frame if free == frame.schema else frame.to(free)).toArrow()
         batches = [cast_batch(batch, schema) for batch in found.to_batches() if batch.num_rows]
         rows = pa.Table.from_batches(batches, schema)
         latest = None if self.latest is None else spelled.get(self.latest.lower(), self.latest)
