@@ -66,12 +66,12 @@ def test_columns_beside_deleted_rows_have_their_values(tmp_path: Path) -> None:
     assert esker.dataset(uri).to_table()["m"].to_pylist() == _values(list(range(10)))
 
 
-def test_upserts_with_other_integers_as_keys_have_their_values(tmp_path: Path) -> None:
+def test_upserts_of_all_columns_and_of_some_have_their_values(tmp_path: Path) -> None:
     uri = tmp_path / "t"
-    first = pa.table({"id": pa.array([0, 1, 2, 3], pa.int32()), "m": _offset([0, 0, 0, 0]), "v": range(4)})
-    esker.write_dataset(first, uri)
+    first = pa.table({"id": [0, 1, 2, 3], "m": _offset([0, 0, 0, 0]), "v": range(4)})
+    esker.write_dataset(first, uri, max_rows_per_file=2)
     for names in (["id", "m", "v"], ["id", "m"]):
-        source = pa.table({"id": pa.array([3, 1], pa.int32()), "m": _offset([5, 6]), "v": [8, 9]}).select(names)
+        source = pa.table({"id": [3, 1], "m": _offset([5, 6]), "v": [8, 9]}).select(names)
         esker.dataset(uri).merge_insert("id").when_matched_update_all().execute(source)
         found = esker.dataset(uri).to_table().sort_by("id").to_pydict()
         assert found["m"] == _values([0, 6, 0, 5])

@@ -13,7 +13,6 @@ from ...arrow.batch_source import BatchSource
 from ...arrow.blob_arrays import holds_blobs
 from ...arrow.conform import conform
 from ...arrow.incoming import ReaderLike, coerce_reader
-from ...arrow.picking import kept
 from ...arrow.struct_offsets import rebased
 from ...exceptions import InvalidArgumentError, SchemaMismatchError
 from ...progress import Progress
@@ -113,7 +112,7 @@ def _whole_numbers(source: BatchSource, table: pa.Schema) -> BatchSource:
             keys = batch[name].cast(_ANY_INTEGER)
             least, most = _bounds(wanted.field(name).type)
             fits = pc.and_(pc.greater_equal(keys, least), pc.less_equal(keys, most))
-            batch = kept(batch, pc.or_kleene(pc.is_null(keys), fits))
+            batch = batch.filter(pc.or_kleene(pc.is_null(keys), fits))
         return batch.cast(wanted)
 
     return source.map(wanted, cast)
