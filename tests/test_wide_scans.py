@@ -16,6 +16,7 @@ import pytest
 import esker
 from esker.exceptions import EskerError
 from esker.lance.scan import named_columns
+from tests.peaks import PEAK
 
 ODD = ["s", "Upper", "a b", "x-y", "it's", 'q"q', "c1_", "ümlaut", "true", "_rowid2", "select"]
 
@@ -107,10 +108,10 @@ def test_filters_beside_many_columns_read_near_rows_together(tmp_path: Path) -> 
     keys = rng.integers(0, 200, rows).astype(np.int16)
     table = pa.table({"k": keys, **columns})
     esker.write_dataset(table, tmp_path)
-    program = (
-        "import esker, resource, sys; rows = sum(batch.num_rows for batch in "
+    program = PEAK + (
+        "import esker, sys; rows = sum(batch.num_rows for batch in "
         "esker.dataset(sys.argv[1]).scanner(filter=sys.argv[2] or None).to_batches()); "
-        "print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        "print(rows, peak())"
     )
     found = {}
     for filter in ("", "k < 1", "k < 2", "k < 20"):

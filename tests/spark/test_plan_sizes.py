@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import resource
 import time
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from esker.lance import LanceCommit, LanceLog
 from esker.spark.partitions import descriptions
 from esker.spark.planned_read import plan_read
 from esker.spark.source import EskerSource
+from tests.peaks import forget_peak, peak
 from tests.spark.jobs import planned, staged
 
 FRAGMENTS = 100_000
@@ -49,7 +49,7 @@ def _delta(uri: str) -> None:
 def test_a_hundred_thousand_fragments_are_planned_in_seconds_and_little_memory(tmp_path: Path, kind: str) -> None:
     uri = str(tmp_path / "t")
     (_lance if kind == "lance" else _delta)(uri)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = forget_peak()
     started = time.process_time()
     source = EskerSource({"path": uri})
     schema = source.schema()
@@ -58,7 +58,7 @@ def test_a_hundred_thousand_fragments_are_planned_in_seconds_and_little_memory(t
     sizes = [len(pickle.dumps(part)) for part in parts]
     # Processor time: the machine may be busy with other tests.
     assert time.process_time() - started < 5
-    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 < 500
+    assert peak() - before < 500_000_000
     # 26 of a MiB each, and what it costs to open them, make a partition.
     assert len(parts) == -(-(FRAGMENTS + 1) // 26)
     # What every task gets, and what each of them gets.
