@@ -45,7 +45,7 @@ from esker.spark.streaming.history import (
 )
 from esker.spark.streaming.lance_partition import FEED_NAMES, ChangedRows, ChangeKind, FragmentRows, Reading
 from esker.spark.streaming.options import StreamReadOptions
-from esker.spark.streaming.version_columns import Followed, earlier, first_renamed, followed
+from esker.spark.streaming.version_columns import Followed, back, earlier, first_renamed, followed, through
 
 __all__ = ["LanceHistory"]
 
@@ -56,7 +56,7 @@ _TOUCHED = {
 }
 """Where a transaction names the fragments whose rows it deletes or changes, and the columns that it writes anew."""
 _NUMBERED_ANEW = ("Overwrite", "Restore", "Clone")
-"""After these a field's id may be that of another one."""
+"""After these a field's id may be that of another one. A restore has the ids of the version that it restored."""
 _BATCH_ROWS = 32 * 1024
 _BATCH_BYTES = 32 * 1024 * 1024
 
@@ -180,6 +180,7 @@ class LanceHistory(TableHistory):
         fields = table.manifest.schema
         self._reading = Reading(address, schema, options.read, driver_zone, table.number, fields, options.feed)
         self._walked: dict[int, _Walked] = {}
+        self._steps: dict[int, tuple[Followed, ...]] = {}
         self._checked: tuple[int, Schema | None] = (table.number, fields)
         self._entries: dict[tuple[int, int, int | None], str] = {}
 
@@ -326,7 +327,7 @@ class LanceHistory(TableHistory):
         names = [
             name for name in (*reading.names, *reading.filter_columns) if name not in (*SYSTEM_COLUMNS, *FEED_NAMES)
         ]
-        changed = first_renamed(names, before, manifest.schema, by_ids=self._keeps_ids(manifest))
+        changed = first_renamed(names, before, self._between(version - 1, manifest.schema, before))
         if changed is not None:
             now = "is not there any more" if changed[1] is None else f"is called {changed[1]!r}"
             raise SchemaMismatchError(
@@ -361,19 +362,38 @@ class LanceHistory(TableHistory):
             return replace(after, is_known=False)
         if schema == after.schema:
             return replace(after, is_known=True)
-        by_ids = after.is_known and self._keeps_ids(self._manifest(number + 1))
-        return _Walked(schema, earlier(after.found, after.schema.fields, schema.fields, by_ids=by_ids), True)
+        if after.is_known:
+            return _Walked(schema, through(after.found, self._between(number, after.schema, schema)), True)
+        return _Walked(schema, earlier(after.found, after.schema.fields, schema.fields, by_ids=False), True)
+
+    def _between(self, number: int, after: Schema, before: Schema) -> tuple[Followed, ...]:
+        """What a version calls the columns of the next one."""
+        if number not in self._steps:
+            transaction = self._log.transaction(self._manifest(number + 1))
+            found = None
+            if transaction is not None and transaction.operation == "Restore":
+                found = self._undone(number, transaction.decoded().fields()["version"], after, before)
+            if found is None:
+                # Whether a field that has an id in both is the same one.
+                by_ids = transaction is not None and transaction.operation not in _NUMBERED_ANEW
+                found = earlier(followed(after.fields), after.fields, before.fields, by_ids=by_ids)
+            self._steps[number] = found
+        return self._steps[number]
+
+    def _undone(self, number: int, restored: int, after: Schema, before: Schema) -> tuple[Followed, ...] | None:
+        """What a version calls the columns of an older one, which the next one restores; None if that is not there."""
+        if not 0 < restored <= number or self._schema(restored) != after:
+            return None
+        walked = _Walked(before, followed(before.fields), True)
+        for version in range(number - 1, restored - 1, -1):
+            walked = self._step(version, walked)
+        return back(walked.found, before.fields)
 
     def _schema(self, version: int) -> Schema | None:
         try:
             return self._log.open(version)[0].schema
         except NotFoundError:
             return None
-
-    def _keeps_ids(self, manifest: Manifest) -> bool:
-        """Whether a field that has an id in a version and in the one before it is the same one."""
-        transaction = self._log.transaction(manifest)
-        return transaction is not None and transaction.operation not in _NUMBERED_ANEW
 
     def _effect(self, manifest: Manifest) -> _Effect:
         version, fragments = manifest.version, manifest.fragments()

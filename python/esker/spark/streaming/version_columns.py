@@ -1,7 +1,8 @@
 """The columns of a stream in another version of a Lance table, which may have other names for them.
 
 Ids of fields tell which column is which from one version to the next; over several they do not, as an id may be given
-again after a column was dropped, and an overwrite numbers all columns anew. So columns are followed step by step.
+again after a column was dropped, and an overwrite numbers all columns anew. So columns are followed step by step; over
+a restore by way of the version that it restored.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pyarrow as pa
 from esker._native.schema import Field, Schema
 from esker.lance.system_columns import SYSTEM_COLUMNS
 
-__all__ = ["Followed", "VersionColumns", "earlier", "first_renamed", "followed"]
+__all__ = ["Followed", "VersionColumns", "back", "earlier", "first_renamed", "followed", "through"]
 
 
 @dataclass(frozen=True)
@@ -152,16 +153,64 @@ def _origins(after: Sequence[Field], before: Sequence[Field], *, by_ids: bool) -
     return found
 
 
-def first_renamed(
-    names: Sequence[str], before: Schema, after: Schema, *, by_ids: bool
-) -> tuple[str, str | None] | None:
+def through(found: Sequence[Followed], step: Sequence[Followed]) -> tuple[Followed, ...]:
+    """Follows fields one step more.
+
+    Args:
+        found: What a version calls them.
+        step: What another version calls all fields of that one that it has.
+
+    Returns:
+        What the other version calls them; without those that it lacks.
+
+    Example:
+        >>> from esker.spark.streaming.version_columns import Followed, through
+        >>> through([Followed("c", "b", 0, (), 0)], [Followed("b", "a", 2, (), 0)])
+        (Followed(name='c', there='a', place=2, within=(), of=0),)
+    """
+    steps = {each.name: each for each in step}
+    known = ((each, steps.get(each.there)) for each in found)
+    return tuple(
+        Followed(each.name, further.there, further.place, through(each.within, further.within), further.of)
+        for each, further in known
+        if further is not None
+    )
+
+
+def back(step: Sequence[Followed], fields: Sequence[Field]) -> tuple[Followed, ...]:
+    """A step in the other direction.
+
+    Args:
+        step: What another version calls fields of a version.
+        fields: All fields of the version.
+
+    Returns:
+        What the version calls those of the other one.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker._native.schema import Schema
+        >>> from esker.spark.streaming.version_columns import Followed, back
+        >>> fields = Schema.from_arrow(pa.schema({"a": pa.int8(), "b": pa.int8()})).fields
+        >>> back([Followed("b", "c", 0, (), 0)], fields)
+        (Followed(name='c', there='b', place=1, within=(), of=0),)
+    """
+    places = {field.name: place for place, field in enumerate(fields)}
+    made = []
+    for each in step:
+        place = places[each.name]
+        children = fields[place].children
+        made.append(Followed(each.there, each.name, place, back(each.within, children), len(children)))
+    return tuple(made)
+
+
+def first_renamed(names: Sequence[str], before: Schema, step: Sequence[Followed]) -> tuple[str, str | None] | None:
     """The path of the first column of a version, or field in one, that the next one calls otherwise; and that name.
 
     Args:
         names: The columns that are asked for.
         before: The version.
-        after: The next one.
-        by_ids: As for `earlier`.
+        step: What it calls the fields of the next one.
 
     Returns:
         The name is None for a column that is gone. None if all have their names.
@@ -169,18 +218,17 @@ def first_renamed(
     Example:
         >>> import pyarrow as pa
         >>> from esker._native.schema import Schema
-        >>> from esker.spark.streaming.version_columns import first_renamed
+        >>> from esker.spark.streaming.version_columns import earlier, first_renamed, followed
         >>> known = Schema.from_arrow(pa.schema({"s": pa.struct({"p": pa.int8()})}))
-        >>> first_renamed(["s"], known, known.altered([("s.p", "q", None)]), by_ids=True)
+        >>> after = known.altered([("s.p", "q", None)]).fields
+        >>> first_renamed(["s"], known, earlier(followed(after), after, known.fields, by_ids=True))
         ('s.p', 'q')
     """
     there = [field.name for field in before.fields]
-    later = followed(after.fields)
-    found = earlier(later, after.fields, before.fields, by_ids=by_ids)
     for name in names:
         if name not in there:
             continue
-        now = next((each for each in found if each.there == name), None)
+        now = next((each for each in step if each.there == name), None)
         if now is None or now.name != name:
             return name, None if now is None else now.name
         within = _first_renamed(now)
