@@ -26,6 +26,7 @@ from ..store.staging import StagingStore, check_not_moved
 from ..store.stores import is_behind_network
 from .committed_change import LanceChange
 from .deletion_merge import Reconcile
+from .dropped import dropped_error, is_dropped
 from .log import TRANSACTIONS, LanceLog, NamingScheme, files_of, transaction_file_name, transaction_uuid
 from .stray import check_no_stray
 
@@ -172,7 +173,7 @@ class LanceCommit:
         """The newest version, 0 if there is none.
 
         Raises:
-            CommitConflictError: The table was dropped and another one was made in its place.
+            CommitConflictError: The table was dropped, or the branch deleted; another one may be in its place.
 
         The transaction is staged before: a clean-up that finds it keeps all versions after its read version. So the
         number that our put takes cannot be one that another writer's version had before a clean-up freed it.
@@ -185,19 +186,17 @@ class LanceCommit:
             self._scheme = listing.scheme
         # A listing may be older than what a put has found, and than the version that was read.
         latest = max(listing.latest, self._known, self.read_version)
+        # Where the version that was read is newer than all that are listed, the listing is old, or the table is gone.
+        is_short = listing.latest < self.read_version
         # Over a network these are requests: a table that stands as it did is taken for the same one.
         is_asked = latest > self.read_version or not is_behind_network(self.uri)
         # Once: after a put in doubt nothing is read that need not be.
         given, self._given = self._given, None
-        if is_asked and given is not None and self.log.is_replaced(given, self._scheme):
-            raise CommitConflictError(
-                f"our {self.operation} was made of version {self.read_version} of {self.uri}, which has another "
-                "manifest by now: the table was dropped or replaced; nothing of ours is visible, open it again",
-                uri=self.uri,
-                operation=self.operation,
-                version=self.read_version,
-                retryable=False,
-            )
+        if is_short and self._base is not None:
+            given, is_asked = self._base, True
+        if is_asked and given is not None and self.log.is_replaced(given, self._scheme, or_gone=is_short):
+            is_gone = not listing.versions
+            raise dropped_error(self.log, self.operation, self.read_version, given.branch, is_gone=is_gone)
         return latest
 
     def changes_since(self, version: int, latest: int) -> Iterator[LanceChange]:
@@ -335,8 +334,12 @@ class LanceCommit:
             # Saves a request: no clean-up removes versions after the read version of a transaction this young.
             return True
         try:
-            latest = self.log.newest().latest
-            if latest <= version or self._came_before(version):
+            listing = self.log.newest()
+            latest = listing.latest
+            if self._is_alone(version, listing.versions):
+                # The next look compares again, and ends in a conflict.
+                self._given = self._put_on
+            elif latest <= version or self._came_before(version):
                 return True
         except CommitStateUnknownError:
             raise
@@ -351,6 +354,10 @@ class LanceCommit:
             raise self._lost_sight(version, error) from error
         self._known = max(self._known, latest)
         return False
+
+    def _is_alone(self, version: int, versions: tuple[int, ...]) -> bool:
+        """Whether ours is all that is left: the table was dropped right before our put."""
+        return versions == (version,) and version > 1 and self._made is not None and is_dropped(self.log, self._made)
 
     def is_part_of(self, version: int) -> bool:
         """Whether `version` refers to files that only this transaction can have added: their names are random."""

@@ -326,11 +326,11 @@ class LanceLog:
             self.store.put(LATEST_COPY, self.store.get(self.path_of(listing.latest, listing.scheme)))
             copied = listing.latest
 
-    def is_replaced(self, manifest: Manifest, scheme: NamingScheme) -> bool:
+    def is_replaced(self, manifest: Manifest, scheme: NamingScheme, *, or_gone: bool = False) -> bool:
         """Whether the manifest of this version is another one by now: another table was made in this one's place.
 
         Its last bytes are read, in one request if its size is known, and no more if they name the same transaction.
-        False if it was cleaned up.
+        `or_gone` is the answer where there is none: by default it was cleaned up.
         """
         path = self.path_of(manifest.version, scheme)
         name = manifest.transaction_file
@@ -340,7 +340,7 @@ class LanceLog:
                 return False
             return entry_of(self.manifest(manifest.version, scheme)) != entry_of(manifest)
         except NotFoundError:
-            return False
+            return or_gone
 
     def _tail(self, path: str, size: int) -> bytes:
         """The last bytes of a manifest that was so large when it was read; nothing if it is shorter by now."""
