@@ -2,7 +2,8 @@
 
 A branch is deleted in this order: its ref goes, then tags and branches are read again, then its versions go, then its
 other files. Whoever names a version of it (`NamedVersion`) puts the name, and then looks for the ref: one of the two
-notices the other. What a crash leaves is a tree without a ref, which the next `create_branch` takes over.
+notices the other. What a crash leaves is a tree without a ref: the next `delete_branch` removes it, or the next
+`create_branch` takes it over.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
+from ..._native.table import Manifest, parse_manifest_name
 from ...exceptions import NotFoundError, RefConflictError
 from ...store.staging import flush, refresh
 from ..log import LATEST_COPY, TRANSACTIONS, VERSIONS, LanceLog
@@ -17,7 +19,7 @@ from ..version import TableVersion
 from .contents import BranchContents
 from .names import BRANCHES, branch_path, check_branch_name, name_of
 from .places import log_of
-from .putting import put_new
+from .putting import delete_ref, put_new
 from .tags import check_metadata, read_tags, writable_main
 
 OWN_FOLDERS = (VERSIONS, TRANSACTIONS, "data/", "_deletions/", "_indices/")
@@ -84,20 +86,22 @@ def replace_branch_metadata(table: TableVersion, name: str, metadata: dict[str, 
 
 
 def delete_branch(table: TableVersion, name: str) -> None:
-    """Deletes a branch with its versions and files.
+    """Deletes a branch with its versions and files, or what a deletion that was broken off has left of it.
 
     Raises:
         NotFoundError: There is no such branch.
-        RefConflictError: Branches or tags refer to it.
+        RefConflictError: Branches or tags refer to it, or it is being created.
     """
     log = writable_main(table)
     path = branch_path(check_branch_name(name))
     branches = read_branches(log)
     if name not in branches:
-        raise no_branch(log, name)
+        _refuse_named(log, name, None, branches)
+        _remove_leftovers(log, log_of(table, name, durable=True), name, branches)
+        return
     ours = branches[name]
     _refuse_named(log, name, ours, branches)
-    log.store.delete(path)
+    delete_ref(log, path)
     branches = read_branches(log)
     try:
         _refuse_named(log, name, ours, branches)
@@ -116,16 +120,88 @@ def remove_tree(log: LanceLog, name: str, others: Iterable[str]) -> None:
         name: The branch.
         others: The names of other branches.
     """
-    inner = [other.removeprefix(f"{name}/") + "/" for other in others if other.startswith(f"{name}/")]
-    paths = [path for path in log.store.list_paths("") if _is_own(path) and not _is_nested(path, inner)]
-    versions = [path for path in paths if path.startswith(VERSIONS) or path == LATEST_COPY]
+    inner = _inner(name, others)
+    paths = _own_paths(log, inner)
+    versions = _versions_among(paths)
     log.store.delete_all(versions)
     log.forget_entries()
-    log.store.delete_all([path for path in paths if path not in set(versions)])
+    _remove_files(log, paths, inner)
+
+
+def _remove_leftovers(main: LanceLog, log: LanceLog, name: str, others: Iterable[str]) -> None:
+    """Finishes a deletion that was broken off after the ref went.
+
+    The tree may also be that of a branch which is just being created, whose ref comes last: what is removed was listed
+    before the ref was looked for, and its first version comes back if a ref is there by then.
+
+    Raises:
+        NotFoundError: Nothing is left of such a branch.
+        RefConflictError: It is being created.
+    """
+    inner = _inner(name, others)
+    paths = _own_paths(log, inner)
+    versions: dict[str, bytes] = {}
+    for path in _versions_among(paths):
+        # Another deletion may be at work.
+        with suppress(NotFoundError):
+            versions[path] = log.store.get(path)
+    manifests = {path: Manifest.decode(data, path) for path, data in versions.items() if _is_manifest(path)}
+    # A folder whose manifests name no branch is a table of its own.
+    if not paths or any(manifest.branch != name for manifest in manifests.values()):
+        raise no_branch(main, name)
+    _refuse_created(main, name)
+    log.store.delete_all([*versions])
+    log.forget_entries()
+    try:
+        _refuse_created(main, name)
+    except RefConflictError:
+        first = read_branch(main, name).parent_version
+        for path, manifest in manifests.items():
+            if manifest.version == first:
+                put_new(log, path, versions[path])
+        raise
+    _remove_files(log, paths, inner)
+    flush(main.store, f"no branch {name}")
+
+
+def _refuse_created(main: LanceLog, name: str) -> None:
+    try:
+        main.store.head(branch_path(name))
+    except NotFoundError:
+        return
+    raise RefConflictError(
+        f"Ref conflict error: branch {name} of {main.uri} is being created by another writer, expected what a deletion "
+        "has left; look at it before you delete it",
+        uri=main.uri,
+        path=branch_path(name),
+    )
+
+
+def _remove_files(log: LanceLog, paths: list[str], inner: list[str]) -> None:
+    """Removes the files of a branch once its versions are gone."""
+    gone = set(_versions_among(paths))
+    log.store.delete_all([path for path in paths if path not in gone])
     for folder in OWN_FOLDERS:
         for unfinished in log.store.list_unfinished(folder):
             if not _is_nested(unfinished.path, inner):
                 log.store.delete_unfinished(unfinished.path)
+
+
+def _own_paths(log: LanceLog, inner: list[str]) -> list[str]:
+    return [path for path in log.store.list_paths("") if _is_own(path) and not _is_nested(path, inner)]
+
+
+def _versions_among(paths: list[str]) -> list[str]:
+    return [path for path in paths if path.startswith(VERSIONS) or path == LATEST_COPY]
+
+
+def _inner(name: str, others: Iterable[str]) -> list[str]:
+    """The folders of the branches below a branch, from its own folder."""
+    return [other.removeprefix(f"{name}/") + "/" for other in others if other.startswith(f"{name}/")]
+
+
+def _is_manifest(path: str) -> bool:
+    return parse_manifest_name(path.removeprefix(VERSIONS)) is not None
 
 
 def _is_own(path: str) -> bool:
@@ -139,11 +215,11 @@ def _is_nested(path: str, inner: list[str]) -> bool:
     return path.startswith(tuple(inner)) or any(f"/{folder}" in f"/{rest}" for folder in OWN_FOLDERS)
 
 
-def _refuse_named(log: LanceLog, name: str, ours: BranchContents, branches: dict[str, BranchContents]) -> None:
+def _refuse_named(log: LanceLog, name: str, ours: BranchContents | None, branches: dict[str, BranchContents]) -> None:
     children = {
         other: branch.parent_version
         for other, branch in branches.items()
-        if other != name and (branch.parent_branch == name or branch.descends_from(ours))
+        if other != name and (branch.parent_branch == name or (ours is not None and branch.descends_from(ours)))
     }
     if children:
         raise RefConflictError(

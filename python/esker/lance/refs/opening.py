@@ -7,9 +7,22 @@ from collections.abc import Mapping
 
 from ...commit.external import ExternalManifestStore
 from ...commit.protocol import CommitLock
+from ...exceptions import NotFoundError
 from ..log import LanceLog
 from ..version import TableVersion
-from .places import Place, Reference, check_number, place_of, table_at
+from .names import branch_path
+from .places import (
+    Place,
+    Reference,
+    check_branch,
+    check_number,
+    log_beside,
+    main_log,
+    place_of,
+    place_of_tuple,
+    table_at,
+    uri_of,
+)
 
 
 def open_at(
@@ -45,7 +58,33 @@ def open_at(
     if reference is None or not isinstance(reference, str | tuple):
         number = None if reference is None else check_number(reference)
         return TableVersion.of(os.fspath(uri), log, log.open(number)[0], storage_options, commit_lock)
+    if isinstance(reference, tuple):
+        branched = _on_branch(os.fspath(uri), log, place_of_tuple(reference), storage_options, commit_lock)
+        if branched is not None:
+            return branched
     # The newest version tells whether the URI is that of a branch, and so where the tags and the other branches are.
     newest = TableVersion.of(os.fspath(uri), log, log.open()[0], storage_options, commit_lock)
     place = place_of(newest, reference)
-    return newest if place == Place(newest.manifest.branch, None) else table_at(newest, place)
+    if place == Place(newest.manifest.branch, None):
+        return newest
+    if isinstance(reference, tuple):
+        check_branch(main_log(newest), place.branch)
+    return table_at(newest, place)
+
+
+def _on_branch(
+    uri: str, main: LanceLog, place: Place, storage_options: dict[str, str] | None, commit_lock: CommitLock | None
+) -> TableVersion | None:
+    """The table on a branch whose ref is below the URI; None if the URI is perhaps that of a branch itself.
+
+    The ref tells, in one request: without it a tree is what a deletion has left.
+    """
+    if place.branch is None:
+        return None
+    try:
+        main.store.head(branch_path(place.branch))
+    except NotFoundError:
+        return None
+    log = log_beside(main, None, place.branch, storage_options, durable=main.bases.durable)
+    manifest = log.open(place.version)[0]
+    return TableVersion.of(uri_of(uri, None, place.branch), log, manifest, storage_options, commit_lock)

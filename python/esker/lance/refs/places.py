@@ -6,6 +6,7 @@ whose manifests name the branch. Tags and branches are kept in the table's own f
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -16,7 +17,7 @@ from ...store.staging import refresh
 from ..log import LanceLog
 from ..version import TableVersion
 from .contents import TagContents
-from .names import BRANCHES, MAIN, check_tag_name, name_of, tag_path
+from .names import BRANCHES, MAIN, branch_path, check_tag_name, name_of, tag_path
 
 Reference: TypeAlias = int | str | tuple[str | None, int | None]
 """A version: its number on the branch at hand, the name of a tag, or (branch, number). No branch and "main" are the
@@ -57,7 +58,7 @@ def place_of(table: TableVersion, reference: Reference | None) -> Place:
         tag = read_tag(main_log(table), reference)
         return Place(tag.branch, tag.version)
     if isinstance(reference, tuple):
-        return _of_tuple(reference)
+        return place_of_tuple(reference)
     return Place(here, check_number(reference))
 
 
@@ -74,7 +75,12 @@ def check_number(version: object) -> int:
     return version
 
 
-def _of_tuple(reference: tuple[object, ...]) -> Place:
+def place_of_tuple(reference: tuple[object, ...]) -> Place:
+    """The version that a tuple (branch, number) means.
+
+    Raises:
+        InvalidArgumentError: It is no such tuple.
+    """
     if len(reference) != 2:
         raise InvalidArgumentError(f"expected a tuple (branch, version), found {reference!r}")
     branch, version = reference
@@ -97,16 +103,33 @@ def table_at(table: TableVersion, place: Place) -> TableVersion:
     try:
         manifest = log.open(place.version)[0]
     except NotFoundError:
-        known = branch_names(main_log(table).store)
-        if place.branch is None or place.branch in known:
-            raise
-        raise NotFoundError(
-            f"Ref not found error: branch {place.branch} of {log.uri} does not exist, expected one of "
-            f"{', '.join(sorted(known)) or 'none: the table has no branches'}",
-            uri=log.uri,
-        ) from None
+        check_branch(main_log(table), place.branch)
+        raise
     moved = replace(table, uri=uri_of(table.uri, table.manifest.branch, place.branch), log=log)
     return moved.at(manifest)
+
+
+def check_branch(main: LanceLog, name: str | None) -> None:
+    """Checks that there is a branch: a deletion that was broken off leaves a tree that could be read.
+
+    Args:
+        main: The log of the main line.
+        name: The branch; None is the main line.
+
+    Raises:
+        NotFoundError: There is no such branch.
+    """
+    if name is None:
+        return
+    try:
+        main.store.head(branch_path(name))
+    except NotFoundError:
+        known = branch_names(main.store)
+        raise NotFoundError(
+            f"Ref not found error: branch {name} of {main.uri} does not exist, expected one of "
+            f"{', '.join(sorted(known)) or 'none: the table has no branches'}",
+            uri=main.uri,
+        ) from None
 
 
 def main_log(table: TableVersion) -> LanceLog:
@@ -126,9 +149,24 @@ def log_of(table: TableVersion, branch: str | None, *, durable: bool | None = No
     durable = log.bases.durable if durable is None else durable
     if branch == table.manifest.branch:
         return table.writable_log(durable=durable)
+    return log_beside(log, table.manifest.branch, branch, table.storage_options, durable=durable)
+
+
+def log_beside(
+    log: LanceLog, here: str | None, there: str | None, storage_options: Mapping[str, str] | None, *, durable: bool
+) -> LanceLog:
+    """The log of another branch of the same table.
+
+    Args:
+        log: The log of the branch `here`.
+        here: A branch, None for the main line.
+        there: Likewise.
+        storage_options: Options of the store.
+        durable: Whether a put returns only when its bytes are on stable storage.
+    """
     other = LanceLog.at(
-        uri_of(log.uri, table.manifest.branch, branch),
-        storage_options=table.storage_options,
+        uri_of(log.uri, here, there),
+        storage_options=storage_options,
         manifest_store=log.manifest_store,
         durable=durable,
         base_store_params=log.bases.params,

@@ -1,4 +1,4 @@
-"""Puts the file of a new tag or branch: of two writers one wins, and each learns whether it was itself."""
+"""Puts the file of a new tag or branch: of two writers one wins, and each learns whether it was itself. Deletes it."""
 
 from __future__ import annotations
 
@@ -44,6 +44,25 @@ def put_new(log: LanceLog, path: str, data: bytes) -> bool:
         ) from error
     # A retry within the store finds the object that its own first attempt has put.
     return _read(log, path) == data
+
+
+def delete_ref(log: LanceLog, path: str) -> None:
+    """Deletes the file of a tag or branch. After a lost reply it looks whether the file is gone.
+
+    Args:
+        log: The log of the main line.
+        path: Where the file is.
+
+    Raises:
+        IOFailedError: The store failed, and the file is there, or could not be looked up.
+    """
+    try:
+        log.store.delete(path)
+    except OSError as error:
+        with suppress(OSError):
+            if _read(log, path) is None:
+                return
+        raise error
 
 
 def _read(log: LanceLog, path: str) -> bytes | None:

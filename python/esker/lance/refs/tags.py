@@ -17,7 +17,7 @@ from .contents import TagContents
 from .named_version import NamedVersion
 from .names import TAGS, check_tag_name, name_of, tag_path
 from .places import Reference, log_of, no_tag, place_of, read_tag
-from .putting import put_new
+from .putting import delete_ref, put_new
 
 
 def read_tags(log: LanceLog) -> dict[str, TagContents]:
@@ -108,7 +108,7 @@ def delete_tag(table: TableVersion, name: str) -> None:
         log.store.head(path)
     except NotFoundError:
         raise no_tag(log, name) from None
-    log.store.delete(path)
+    delete_ref(log, path)
     flush(log.store, f"no tag {name}")
 
 
