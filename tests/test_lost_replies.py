@@ -15,6 +15,7 @@ import pytest
 
 import esker
 from esker._native.store import Store
+from esker.exceptions import AlreadyExistsError, CommitStateUnknownError
 from tests.samples import people
 from tests.servers import Azurite, S3Server
 from tests.servers.faulty import FaultyProxy, Rule
@@ -111,6 +112,25 @@ def test_of_two_one_wins_while_replies_are_lost(
     found = esker.dataset(table, storage_options=s3.storage_options)
     assert sorted(found.to_table()["id"].to_pylist()) == [*range(10), 50, 60]
     assert found.version == 3
+
+
+@pytest.mark.parametrize("is_shallow", [True, False], ids=["shallow", "deep"])
+@pytest.mark.parametrize("times", [1, 5])
+def test_a_clone_whose_reply_is_lost_is_read_back(
+    times: int, is_shallow: bool, table: str, proxy: FaultyProxy, options: dict[str, str], s3: S3Server
+) -> None:
+    dataset = esker.dataset(table, storage_options=options)
+    make = dataset.shallow_clone if is_shallow else dataset.deep_clone
+    proxy.plan(Rule("drop", "PUT", "_versions/", times=times))
+    assert make(f"{table}-clone", 1).count_rows() == 10
+    assert len(proxy.hits()) >= 1
+    proxy.plan(Rule("drop", "PUT", "_versions/", times=5), Rule("refuse", "GET", "_versions/", times=50, status=503))
+    with pytest.raises(CommitStateUnknownError, match="open it before you clone again"):
+        make(f"{table}-other", 1)
+    proxy.plan()
+    assert esker.dataset(f"{table}-other", storage_options=s3.storage_options).count_rows() == 10
+    with pytest.raises(AlreadyExistsError):
+        make(f"{table}-clone", 1)
 
 
 @pytest.mark.parametrize("action", ["drop", "mask", "lose", "refuse"] if ALL else ["drop", "mask"])

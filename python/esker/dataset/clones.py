@@ -80,6 +80,7 @@ class BasePathsApi(DatasetHandle):
 
         Raises:
             AlreadyExistsError: There is a table at `target_path`.
+            CommitStateUnknownError: The store failed, and it is not known whether the clone is there.
             NotFoundError: There is no such version, tag or branch.
 
         Example:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 from .._native import table as native
 from .._native.store import Store, path_at_home
-from ..exceptions import AlreadyExistsError
-from .log import TRANSACTIONS, LanceLog
+from ..exceptions import AlreadyExistsError, CommitStateUnknownError, NotFoundError
+from ..store.staging import StagingStore
+from ..store.stores import is_behind_network
+from .log import TRANSACTIONS, LanceLog, transaction_uuid
 from .refs.marking import with_branch
 from .stray import check_no_stray
 from .version import TableVersion
@@ -23,6 +26,7 @@ def clone(source: TableVersion, log: LanceLog, *, is_shallow: bool) -> None:
 
     Raises:
         AlreadyExistsError: There is a table at the place of the clone.
+        CommitStateUnknownError: The store failed, and it is not known whether the clone is there.
         NotFoundError: The version is no part of the history.
     """
     check_no_stray(source.log, source.manifest, source.log.newest().scheme)
@@ -63,9 +67,46 @@ def _commit_clone(source: TableVersion, log: LanceLog, is_shallow: bool) -> None
     if not taken:
         name = f"{transaction.read_version}-{transaction.uuid}.txn"
         log.store.put(TRANSACTIONS + name, transaction.encode())
-        if log.put(version, "V2", made.encode()):
+        if _put(log, made, name):
             log.landed(version)
             return
     raise AlreadyExistsError(
         f"a table at {log.uri} exists already, expected none where a clone goes; choose another place", uri=log.uri
     )
+
+
+def _put(log: LanceLog, made: native.Manifest, transaction: str) -> bool:
+    """Puts the clone's manifest; False if another one is there. After a lost reply it looks whose is there.
+
+    Raises:
+        CommitStateUnknownError: It could not be looked up; or nothing is there yet, and the store is behind a network,
+            where a put may land after its error.
+    """
+    version = made.version
+    try:
+        # A retry within the store finds what its own first attempt has put.
+        return log.put(version, "V2", made.encode()) or _is_ours(log, version, transaction) is True
+    except CommitStateUnknownError:
+        raise
+    except OSError as error:
+        is_ours, is_known = None, False
+        with suppress(OSError):
+            is_ours, is_known = _is_ours(log, version, transaction), True
+        if is_ours is not None:
+            return is_ours
+        if isinstance(log.store, StagingStore) or (is_known and not is_behind_network(log.uri)):
+            raise
+        raise CommitStateUnknownError(
+            f"{error}; whether the clone at {log.uri} was created is not known: open it before you clone again",
+            uri=log.uri,
+            version=version,
+            transaction=transaction_uuid(transaction),
+        ) from error
+
+
+def _is_ours(log: LanceLog, version: int, transaction: str) -> bool | None:
+    """Whether the manifest of a version names our transaction; None if there is none."""
+    try:
+        return log.manifest(version, "V2").transaction_file == transaction
+    except NotFoundError:
+        return None
