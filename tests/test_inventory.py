@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -201,17 +202,35 @@ def test_manifests_get_v2_names(uri: str, library: Any) -> None:
 
 
 @pytest.mark.parametrize("at", range(12))
-def test_a_migration_that_fails_can_be_finished(uri: str, at: int) -> None:
+@pytest.mark.parametrize("fault", ["crash_before", "fail", "lose_reply"])
+def test_a_migration_that_fails_can_be_finished(uri: str, fault: str, at: int) -> None:
     _old_names(uri)
-    log = LanceLog(FaultStore(Store(uri), f"crash_before@{at}").store, uri)
+    log = LanceLog(FaultStore(Store(uri), f"{fault}@{at}").store, uri)
+    advice = r"finish it by esker\.lance\.migration\.migrate_manifest_paths_v2\(uri\)"
+    told = ""
     try:
         migrate_manifest_paths_v2(log)
         assert at > 8
-    except EskerError:
-        pass
-    migrate_manifest_paths_v2(LanceLog.at(uri))
+    except EskerError as error:
+        told = str(error)
+    assert at in (0, 10, 11) or re.search(advice, told)
+    names = {"V1" if len(path.stem) < 20 else "V2" for path in Path(uri, "_versions").glob("*.manifest")}
+    if len(names) > 1:
+        with pytest.raises(CorruptFileError, match=advice):
+            esker.dataset(uri)
+    migrate_manifest_paths_v2(uri)
     assert [version["version"] for version in esker.dataset(uri).versions()] == [1, 2, 3]
     assert lance.dataset(uri).count_rows() == 3
+
+
+def test_a_migration_replaces_no_other_manifest_of_the_same_number(uri: str) -> None:
+    _old_names(uri)
+    other = Path(uri, "_versions", f"{2**64 - 1 - 3:020}.manifest")
+    other.write_bytes(Path(uri, "_versions/2.manifest").read_bytes())
+    with pytest.raises(CorruptFileError, match="differ, expected one manifest for each version"):
+        migrate_manifest_paths_v2(LanceLog.at(uri))
+    other.unlink()
+    assert esker.dataset(uri).version == 3
 
 
 def test_a_table_with_an_external_manifest_store_is_not_migrated(uri: str, tmp_path: Path) -> None:

@@ -33,6 +33,9 @@ VERSIONS = "_versions/"
 TRANSACTIONS = "_transactions/"
 LATEST_COPY = "_latest.manifest"
 
+FINISH = "finish it by esker.lance.migration.migrate_manifest_paths_v2(uri)"
+"""What to do about a table with manifests of both schemes."""
+
 FIRST_NAMES = 20
 """How many names are listed to find the newest version: V2 names sort it first."""
 
@@ -180,7 +183,7 @@ class LanceLog:
         if len(schemes) > 1:
             raise CorruptFileError(
                 f"the table at {self.uri} mixes V1 and V2 manifest names ({schemes['V1']}, {schemes['V2']}), "
-                "expected one scheme; rename the files of one of them",
+                f"expected one scheme; if its migration was broken off, {FINISH}",
                 uri=self.uri,
                 path=schemes["V1"],
             )
