@@ -24,6 +24,7 @@ from .log.cleanup import clean_log
 from .log.commit import CommitRequest
 from .log.entries import LOG
 from .log.external import ExternalLog
+from .log.snapshots import load_snapshot, refresh_snapshot
 from .log.store import resolve_for_writing
 from .log.target import WriteTarget
 from .metadata import Metadata, ProtocolVersions, protocol_of
@@ -113,7 +114,7 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
             raise InvalidArgumentError(f"expected a version from 0 on, found {version}", version=version)
         self._finish_newest()
         try:
-            return Snapshot.load(self._store, version=version, timezone=self._timezone)
+            return load_snapshot(self._store, version=version, timezone=self._timezone)
         except NotFoundError as error:
             raise found_instead(error, self._store, self._uri, DELTA) from None
 
@@ -318,7 +319,7 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
                 self._snapshot = self._load(None)
                 return
             self._finish_newest()
-            self._snapshot = self._snapshot.refresh(self._store)
+            self._snapshot = refresh_snapshot(self._snapshot, self._store)
 
     @contextmanager
     def _looking_again(self) -> Iterator[bool]:

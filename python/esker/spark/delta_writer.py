@@ -32,6 +32,7 @@ from esker.delta.definition.constraints import Constraints
 from esker.delta.definition.table_state import TableState
 from esker.delta.log.commit import CommitRequest, DeltaCommit, LogEntry
 from esker.delta.log.entries import NO_TABLE, newest_version
+from esker.delta.log.snapshots import load_snapshot
 from esker.delta.log.store import resolve_for_writing
 from esker.delta.log.target import WriteTarget
 from esker.delta.properties import CommitProperties
@@ -400,7 +401,7 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
 
     def _target(self) -> WriteTarget:
         store = self._store()
-        snapshot = Snapshot.load(store) if newest_version(store) != NO_TABLE else None
+        snapshot = load_snapshot(store) if newest_version(store) != NO_TABLE else None
         return WriteTarget(self._address.uri, store, snapshot, dict(self._address.storage_options))
 
     def _store(self) -> Store:

@@ -29,6 +29,7 @@ from ..definition.table_state import TableState
 from .checkpoint_files import SIDECARS
 from .checkpoint_schema import SIDECAR_CHECKPOINT, SINGLE_CHECKPOINT, action_columns
 from .entries import LOG
+from .snapshots import load_snapshot
 
 LAST_CHECKPOINT = f"{LOG}_last_checkpoint"
 
@@ -82,7 +83,7 @@ def write_checkpoint(store: Store, snapshot: Snapshot, *, parts: int | None = No
         size, rows, adds = write(snapshot)
     except NotFoundError:
         # Files that it was read from were cleaned up: with the version, which is then said, or it has others by now.
-        size, rows, adds = write(Snapshot.load(store, version=snapshot.version))
+        size, rows, adds = write(load_snapshot(store, version=snapshot.version))
     _leave_hint(store, {"version": snapshot.version, "size": rows, **hint, "sizeInBytes": size, "numOfAddFiles": adds})
 
 

@@ -45,6 +45,7 @@ from .conflict import CommitActions, ConflictReason, Isolation, ReadSet, conflic
 from .entries import NO_TABLE, commit_path, newest_version, vector_id
 from .external import ExternalLog
 from .post_commit import PostCommit
+from .snapshots import load_snapshot
 from .target import WriteTarget
 
 DEFAULT_RETRIES = 15
@@ -466,7 +467,7 @@ class DeltaCommit:
         vectors = {_stored_vector(add.get("deletionVector")) for add in self._ours.adds.values()} - {None}
         if not paths and not vectors:
             return False
-        selection = Snapshot.load(self._store, version=version).select(self._store)
+        selection = load_snapshot(self._store, version=version).select(self._store)
         batch = pa.record_batch(selection.describe())
         if not paths.isdisjoint(batch.column("path").to_pylist()):
             return True

@@ -18,6 +18,7 @@ from ..._native.store import Store
 from ...exceptions import CorruptFileError, NotFoundError
 from .checkpoint_files import checkpoint_parts
 from .entries import commit_path, json_lines, read_actions, vector_id
+from .snapshots import load_snapshot
 from .store_file import StoreFile
 
 FileKey: TypeAlias = tuple[str, str]
@@ -68,7 +69,7 @@ def tags_of(store: Store, snapshot: Snapshot, wanted: Set[FileKey]) -> dict[File
         return _tags_of(store, snapshot, wanted)
     except NotFoundError:
         # Entries were cleaned up since, below a newer checkpoint.
-        return _tags_of(store, Snapshot.load(store, version=snapshot.version), wanted)
+        return _tags_of(store, load_snapshot(store, version=snapshot.version), wanted)
 
 
 def _tags_of(store: Store, snapshot: Snapshot, wanted: Set[FileKey]) -> dict[FileKey, dict[str, Any]]:

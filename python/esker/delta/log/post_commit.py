@@ -10,6 +10,7 @@ from ...exceptions import CorruptFileError, InvalidArgumentError, NotFoundError
 from ..properties import PostCommitHookProperties
 from .checkpoint import write_checkpoint
 from .cleanup import clean_log
+from .snapshots import load_snapshot, refresh_snapshot
 
 INTERVAL = "delta.checkpointInterval"
 DEFAULT_INTERVAL = 10
@@ -50,7 +51,7 @@ class PostCommit:
             write_checkpoint(store, snapshot)
         except NotFoundError:
             # A concurrent clean-up deleted the entries that the base version is replayed from.
-            snapshot = Snapshot.load(store, version=version)
+            snapshot = load_snapshot(store, version=version)
             write_checkpoint(store, snapshot)
         clean = self._properties.cleanup_expired_logs
         if clean is None:
@@ -62,12 +63,12 @@ class PostCommit:
     def _at(self, store: Store, version: int) -> Snapshot:
         if self._snapshot is not None and self._snapshot.version < version:
             try:
-                found = self._snapshot.refresh(store, version=version)
+                found = refresh_snapshot(self._snapshot, store, version=version)
                 if found.version == version:
                     return found
             except CorruptFileError:
                 pass  # The log itself decides.
-        return Snapshot.load(store, version=version)
+        return load_snapshot(store, version=version)
 
     def _interval(self) -> int:
         text = self._configuration.get(INTERVAL, str(DEFAULT_INTERVAL))

@@ -14,6 +14,7 @@ from ...exceptions import CorruptFileError, NotFoundError
 from ...store.stores import absolute
 from .entries import NO_TABLE, newest_version
 from .external import ExternalLog
+from .snapshots import load_snapshot, refresh_snapshot
 from .store import resolve_for_writing
 
 
@@ -56,12 +57,12 @@ class WriteTarget:
         external = ExternalLog.of(store, uri, options)
         if external is not None:
             external.latest()
-        snapshot = Snapshot.load(store) if newest_version(store) != NO_TABLE else None
+        snapshot = load_snapshot(store) if newest_version(store) != NO_TABLE else None
         return WriteTarget(uri, store, snapshot, options)
 
     def at(self, version: int) -> WriteTarget:
         """The same table with another base version."""
-        return replace(self, snapshot=Snapshot.load(self.store, version=version))
+        return replace(self, snapshot=load_snapshot(self.store, version=version))
 
     def later(self, version: int) -> WriteTarget:
         """The same table in a version after its base, of which only the entries between the two are read.
@@ -70,7 +71,7 @@ class WriteTarget:
         """
         try:
             if self.snapshot is not None:
-                found = self.snapshot.refresh(self.store, version=version)
+                found = refresh_snapshot(self.snapshot, self.store, version=version)
                 if found.version == version:
                     return replace(self, snapshot=found)
         except (CorruptFileError, NotFoundError):
@@ -79,7 +80,7 @@ class WriteTarget:
         try:
             return self.at(version)
         except NotFoundError:
-            newest = Snapshot.load(self.store)
+            newest = load_snapshot(self.store)
             if newest.version <= version:
                 raise
             return replace(self, snapshot=newest)

@@ -7,10 +7,10 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..._native.delta import Snapshot
 from ..._native.expr import Predicate
 from ..._native.store import Store
 from ..log.entries import commit_path
+from ..log.snapshots import load_snapshot
 
 
 def may_match(
@@ -35,7 +35,7 @@ def may_match(
         place = Store(f"memory://{uuid.uuid4()}")
         place.put(commit_path(0), "\n".join([*lines, json.dumps({"add": dict(add)})]).encode())
         try:
-            return len(Snapshot.load(place).select(place, predicates)) > 0
+            return len(load_snapshot(place).select(place, predicates)) > 0
         finally:
             place.delete(commit_path(0))
 

@@ -25,6 +25,7 @@ from ...arrow.feed_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from ...exceptions import NotFoundError, UnsupportedError
 from ..definition.feed_columns import check_feed_columns
 from ..log.entries import read_actions
+from ..log.snapshots import load_snapshot
 from .feed_schemas import FeedSchemas, parsed
 from .file_errors import each_batch
 from .filters import BoundFilter
@@ -193,7 +194,7 @@ class ChangeFeed:
         if start == 0:
             return None
         try:
-            return parsed(Snapshot.load(self._store, version=start - 1).metadata_json)
+            return parsed(load_snapshot(self._store, version=start - 1).metadata_json)
         except NotFoundError:
             return parsed(self._snapshot.metadata_json)
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..._native.delta import Snapshot
 from ..._native.store import Store
 from ..log.entries import commit_path
+from ..log.snapshots import load_snapshot
 from ..read.filesystem import FileLocator
 from ..read.scan import TableScan
 from .plan import DeltaWritePlan
@@ -40,7 +40,7 @@ def staged_rows(
     actions = [*plan.after.actions_after(None), *(("add", dict(add)) for add in adds)]
     lines = [json.dumps({name: fields}) for name, fields in actions]
     place.put(commit_path(0), "\n".join(lines).encode())
-    scan = TableScan(place, Snapshot.load(place), FileLocator(store, "", dict(plan.storage_options or {})))
+    scan = TableScan(place, load_snapshot(place), FileLocator(store, "", dict(plan.storage_options or {})))
     place.delete(commit_path(0))
     schema = pa.schema([field for field in scan.schema if filled or field.name not in plan.missing])
     return pa.RecordBatchReader.from_batches(schema, scan.batches(schema.names))

@@ -17,6 +17,7 @@ from esker.arrow.feed_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSI
 from esker.delta.log.changes import read_change
 from esker.delta.log.conflict import CommitActions
 from esker.delta.log.entries import LOG, commit_path, newest_version
+from esker.delta.log.snapshots import load_snapshot, refresh_snapshot
 from esker.delta.read.change_feed import ChangeFeed, FileChange
 from esker.delta.read.conform import MappingMode, physical_name
 from esker.delta.read.file_reader import TableFile, TableFileReader
@@ -179,7 +180,7 @@ class DeltaHistory(TableHistory):
     def snapshot(self, version: int) -> VersionPieces:
         """All rows of a version."""
         try:
-            at = Snapshot.load(self._store, version=version, timezone=self._options.read.partition_timezone)
+            at = load_snapshot(self._store, version=version, timezone=self._options.read.partition_timezone)
         except NotFoundError:
             raise cleaned_up(version, self.uri) from None
         selection = at.select(self._store)
@@ -202,7 +203,7 @@ class DeltaHistory(TableHistory):
     def changes(self, first: int, last: int) -> Iterator[VersionPieces]:
         """What the versions `first` to `last` add, or change."""
         before = self._snapshot
-        snapshot = before.refresh(self._store)
+        snapshot = refresh_snapshot(before, self._store)
         if snapshot.version > before.version:
             # Files are read by the columns that the table has now.
             there = TableScan.schema_of(snapshot)
