@@ -45,7 +45,9 @@ def _rename_mapped(table: Path, old: str, new: str) -> None:
     schema = json.loads(there["schemaString"])
     for field in schema["fields"]:
         field["name"] = new if field["name"] == old else field["name"]
-    commit(table, len(entries), [metadata(**{**there, "schemaString": json.dumps(schema)})])
+    partitions = [new if name == old else name for name in there["partitionColumns"]]
+    changed = {**there, "schemaString": json.dumps(schema), "partitionColumns": partitions}
+    commit(table, len(entries), [metadata(**changed)])
 
 
 def _plain(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

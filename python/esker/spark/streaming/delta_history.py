@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from esker._native.delta import Snapshot
 from esker.arrow.feed_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from esker.delta.definition.partition_text import partition_text
 from esker.delta.log.changes import read_change
 from esker.delta.log.conflict import CommitActions
 from esker.delta.log.entries import LOG, commit_path, newest_version
@@ -33,6 +34,7 @@ from esker.spark.options import ReadOptions, TableAddress
 from esker.spark.session_settings import session_zone
 from esker.spark.streaming.history import (
     READ_AGAIN,
+    START_ANEW,
     Piece,
     TableHistory,
     VersionPieces,
@@ -183,9 +185,18 @@ class DeltaHistory(TableHistory):
             at = load_snapshot(self._store, version=version, timezone=self._options.read.partition_timezone)
         except NotFoundError:
             raise cleaned_up(version, self.uri) from None
+        if version > self._snapshot.version:
+            self._refresh()
+        if _mode(at) != "none" and _mode(self._snapshot) == "none":
+            raise SchemaMismatchError(
+                f"version {version} of {self.uri} has column mapping, and version {self._snapshot.version} has none, "
+                f"whose columns cannot be found in older files; {START_ANEW}"
+            )
         selection = at.select(self._store)
-        reader = self._reader(at)
-        files = TableScan(self._store, at, reader.files, selection).table_files()
+        # The columns are those that the table has now: what a restarted query asks for, the version may lack.
+        reader = self._reader(self._snapshot)
+        scan = TableScan(self._store, at, reader.files, selection)
+        files = self._present(scan.table_files(), scan.physical_names(), reader)
         sizes = pa.record_batch(selection.describe()).column("size_bytes").to_pylist()
         rows: list[int | None] = [None] * len(files)
         if self._options.limits.rows is not None:
@@ -202,16 +213,7 @@ class DeltaHistory(TableHistory):
 
     def changes(self, first: int, last: int) -> Iterator[VersionPieces]:
         """What the versions `first` to `last` add, or change."""
-        before = self._snapshot
-        snapshot = refresh_snapshot(before, self._store)
-        if snapshot.version > before.version:
-            # Files are read by the columns that the table has now.
-            there = TableScan.schema_of(snapshot)
-            feed = {CHANGE_TYPE.name, COMMIT_VERSION.name, COMMIT_TIMESTAMP.name} if self._options.feed else set()
-            wanted = StructType([field for field in self._schema.fields if field.name not in feed])
-            check_columns(snapshot.version, self.uri, there, wanted)
-            self._check_replaced(before, snapshot, wanted.names)
-        self._snapshot = snapshot
+        self._refresh()
         reader = self._reader(self._snapshot)
         if self._options.feed:
             yield from self._fed(reader, first, last)
@@ -221,6 +223,18 @@ class DeltaHistory(TableHistory):
             if not change.known:
                 raise cleaned_up(version, self.uri)
             yield VersionPieces(version, self._added(reader, change), True)
+
+    def _refresh(self) -> None:
+        """Looks at the newest version: files are read by the columns that the table has now."""
+        before = self._snapshot
+        snapshot = refresh_snapshot(before, self._store)
+        if snapshot.version > before.version:
+            there = TableScan.schema_of(snapshot)
+            feed = {CHANGE_TYPE.name, COMMIT_VERSION.name, COMMIT_TIMESTAMP.name} if self._options.feed else set()
+            wanted = StructType([field for field in self._schema.fields if field.name not in feed])
+            check_columns(snapshot.version, self.uri, there, wanted)
+            self._check_replaced(before, snapshot, wanted.names)
+        self._snapshot = snapshot
 
     def _check_replaced(self, before: Snapshot, snapshot: Snapshot, names: list[str]) -> None:
         """Checks that names still stand for the columns for which they stood: mapped columns may exchange theirs."""
@@ -297,11 +311,46 @@ class DeltaHistory(TableHistory):
         spelled = action.get("partitionValues") or {}
         names = {physical: name for name, physical in reader.physical_names().items()}
         partition = {
-            names[physical]: pa.array(self._snapshot.parse_partition_values(names[physical], [value]))[0]
+            names[physical]: self._parsed(names[physical], value)
             for physical, value in spelled.items()
             if physical in names
         }
         return TableFile(path, partition, action.get("deletionVector"))
+
+    def _present(self, files: list[TableFile], then: Mapping[str, str], reader: TableFileReader) -> list[TableFile]:
+        """Files of a version with their partition values under the names, and in the types, that columns have now.
+
+        Args:
+            files: The files.
+            then: The columns of the version: for each logical name the physical one.
+            reader: Has the columns of now.
+        """
+        now = {physical: name for name, physical in reader.physical_names().items()}
+        names = {name: now[physical] for name, physical in then.items() if physical in now}
+        types = {field.name: field.type for field in reader.plain_schema()}
+        known: dict[tuple[str, str | None], pa.Scalar] = {}
+
+        def value_of(name: str, value: pa.Scalar) -> pa.Scalar:
+            if value.type == types[name]:
+                return value
+            key = (name, partition_text(value))
+            if key not in known:
+                known[key] = self._parsed(*key)
+            return known[key]
+
+        return [
+            replace(
+                file,
+                partition={
+                    names[name]: value_of(names[name], value) for name, value in file.partition.items() if name in names
+                },
+            )
+            for file in files
+        ]
+
+    def _parsed(self, name: str, text: str | None) -> pa.Scalar:
+        """A partition value of a file as the type that its column has now."""
+        return pa.array(self._snapshot.parse_partition_values(name, [text]))[0]
 
     def _reader(self, snapshot: Snapshot) -> TableFileReader:
         files = FileLocator(self._store, snapshot.root, dict(self._address.storage_options))
