@@ -181,6 +181,7 @@ class LanceHistory(TableHistory):
         self._reading = Reading(address, schema, options.read, driver_zone, table.number, fields, options.feed)
         self._walked: dict[int, _Walked] = {}
         self._steps: dict[int, tuple[Followed, ...]] = {}
+        self._schemas: dict[int, Schema | None] = {}
         self._checked: tuple[int, Schema | None] = (table.number, fields)
         self._entries: dict[tuple[int, int, int | None], str] = {}
 
@@ -390,10 +391,13 @@ class LanceHistory(TableHistory):
         return back(walked.found, before.fields)
 
     def _schema(self, version: int) -> Schema | None:
-        try:
-            return self._log.open(version)[0].schema
-        except NotFoundError:
-            return None
+        if version not in self._schemas:
+            # Restores are followed back over the same versions, each of them.
+            try:
+                self._schemas[version] = self._log.open(version)[0].schema
+            except NotFoundError:
+                self._schemas[version] = None
+        return self._schemas[version]
 
     def _effect(self, manifest: Manifest) -> _Effect:
         version, fragments = manifest.version, manifest.fragments()
