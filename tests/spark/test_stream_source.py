@@ -312,7 +312,7 @@ def test_files_that_were_cleaned_up_under_a_batch_say_how_to_start_anew(table: T
     assert query.batch()
     for path in [*Path(table.uri).glob("*.parquet"), *Path(table.uri).glob("data/*.lance")]:
         path.unlink()
-    with pytest.raises(NotFoundError, match="was cleaned up before.*startingVersion=latest"):
+    with pytest.raises(NotFoundError, match="are not there any more.*it was cleaned up.*startingVersion=latest"):
         query.batch()
 
 

@@ -13,6 +13,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from esker._native.delta import Snapshot
+from esker._native.store import Store
 from esker.arrow.feed_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from esker.delta.definition.partition_text import partition_text
 from esker.delta.log.changes import read_change
@@ -27,7 +28,7 @@ from esker.delta.read.filters import bind
 from esker.delta.read.scan import TableScan
 from esker.delta.read.sql_names import columns_in_backticks
 from esker.delta.read.versions import commit_times
-from esker.exceptions import NotFoundError, SchemaMismatchError
+from esker.exceptions import EskerError, NotFoundError, SchemaMismatchError
 from esker.spark.cast import cast_batch
 from esker.spark.delta_reader import open_delta, zoned_sql
 from esker.spark.options import ReadOptions, TableAddress
@@ -172,6 +173,27 @@ class DeltaHistory(TableHistory):
         if key not in self._entries or meta.last_modified_us is None:
             self._entries[key] = hashlib.sha256(self._store.get(path)).hexdigest()[:32]
         return self._entries[key]
+
+    def continues(self, version: int, entry: str) -> bool:
+        """Whether later entries lead from the files of the version, as it was loaded, to those that are there."""
+        before = self._snapshot
+        if before.version != version or not before.num_files:
+            return False
+        try:
+            there = Snapshot.load(self._store, timezone=self._options.read.partition_timezone)
+            after = before.refresh(self._store, version=there.version)
+        except EskerError:
+            return False
+        if any(_table_id(each) != _table_id(before) for each in (there, after)):
+            return False
+        known = set(before.select(self._store).paths())
+        for number in range(version + 1, there.version + 1):
+            change = read_change(self._store, before.root, number)
+            # What an entry removes was there: no file of another table went without notice.
+            if not change.known or not known.issuperset(change.removes):
+                return False
+            known |= set(change.adds)
+        return _files(there, self._store) == _files(after, self._store)
 
     def times(self) -> Mapping[int, int]:
         """When the versions were committed, in milliseconds since the epoch."""
@@ -369,6 +391,18 @@ def _deletes_more(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Whether a file has only lost rows: its deletion vector has grown."""
     old, new = (int((action.get("deletionVector") or {}).get("cardinality", 0)) for action in (before, after))
     return new > old
+
+
+def _table_id(snapshot: Snapshot) -> str:
+    found: str = json.loads(snapshot.metadata_json)["id"]
+    return found
+
+
+def _files(snapshot: Snapshot, store: Store) -> list[tuple[str, object]]:
+    """The files of a version, and which of their rows are deleted."""
+    found = pa.record_batch(snapshot.select(store).describe())
+    pairs = zip(found.column("path").to_pylist(), found.column("deletion_vector").to_pylist(), strict=True)
+    return sorted(pairs, key=lambda pair: pair[0])
 
 
 def _mode(snapshot: Snapshot) -> MappingMode:

@@ -28,6 +28,7 @@ __all__ = [
     "change_refused",
     "check_columns",
     "cleaned_up",
+    "forgotten",
     "may_be_cleaned_up",
 ]
 
@@ -111,6 +112,17 @@ class TableHistory(ABC):
             NotFoundError: There is no such version.
         """
 
+    def continues(self, version: int, entry: str) -> bool:
+        """Whether a version was the one before those that are there, though its own entry was cleaned up since.
+
+        It is known if what this history has seen of it is, file by file, what the next one was made from.
+
+        Args:
+            version: A version whose entry is gone.
+            entry: What told it from that of another table.
+        """
+        return False
+
     @abstractmethod
     def times(self) -> Mapping[int, int]:
         """When the versions were committed, in milliseconds since the epoch."""
@@ -138,7 +150,32 @@ def cleaned_up(version: int, uri: str) -> NotFoundError:
         'version 3 of t.lance was cleaned up before the str'
     """
     return NotFoundError(
-        f"version {version} of {uri} was cleaned up before the stream has read it; {START_ANEW}",
+        f"version {version} of {uri} was cleaned up before the stream has read all of it; {START_ANEW}",
+        uri=uri,
+        version=version,
+    )
+
+
+def forgotten(version: int, uri: str, *, has_next: bool) -> NotFoundError:
+    """The error for a version that the stream has read wholly, and whose entry is gone since.
+
+    Args:
+        version: The version.
+        uri: The table.
+        has_next: Whether the version after it is there.
+
+    Example:
+        >>> from esker.spark.streaming.history import forgotten
+        >>> "startingVersion=4 " in forgotten(3, "t.lance", has_next=True).message
+        True
+    """
+    rest = (
+        f"if it is the same, start a new query with startingVersion={version + 1} and another checkpointLocation, "
+        f"which reads exactly the rest; if not, {START_ANEW}"
+    )
+    return NotFoundError(
+        f"the stream has read {uri} up to version {version}, which is not there any more: it was cleaned up, or the "
+        f"table was replaced, and nobody can tell whether this is the same table; {rest if has_next else START_ANEW}",
         uri=uri,
         version=version,
     )
@@ -146,7 +183,7 @@ def cleaned_up(version: int, uri: str) -> NotFoundError:
 
 @contextmanager
 def may_be_cleaned_up(version: int, uri: str) -> Iterator[None]:
-    """Files of a version that are gone are those of one that was cleaned up.
+    """Files of a version that are gone are those of one that was cleaned up, or of a table whose files it shares.
 
     Args:
         version: The version that is read.
@@ -162,15 +199,21 @@ def may_be_cleaned_up(version: int, uri: str) -> Iterator[None]:
         ...     with may_be_cleaned_up(3, "t.lance"):
         ...         raise NotFoundError("no file f")
         ... except NotFoundError as error:
-        ...     print(error.message[:33])
-        version 3 of t.lance was cleaned
+        ...     print(error.message[:42])
+        files of version 3 of t.lance are not ther
     """
     try:
         yield
     except NotFoundError as error:
         if START_ANEW in error.message:
             raise
-        raise cleaned_up(version, uri) from error
+        raise NotFoundError(
+            f"files of version {version} of {uri} are not there any more, before the stream has read them: it was "
+            f"cleaned up, or they are those of a table of which this one is a clone, which is gone; {START_ANEW}",
+            uri=uri,
+            version=version,
+            path=error.path,
+        ) from error
 
 
 def check_columns(version: int, uri: str, there: pa.Schema, wanted: StructType) -> None:

@@ -36,6 +36,7 @@ from esker.lance.version import TableVersion
 from esker.spark.options import TableAddress
 from esker.spark.streaming.history import (
     READ_AGAIN,
+    START_ANEW,
     Piece,
     TableHistory,
     VersionPieces,
@@ -57,6 +58,8 @@ _TOUCHED = {
 """Where a transaction names the fragments whose rows it deletes or changes, and the columns that it writes anew."""
 _NUMBERED_ANEW = ("Overwrite", "Restore", "Clone")
 """After these a field's id may be that of another one. A restore has the ids of the version that it restored."""
+_SEEN = 2
+"""How many versions are kept as they were seen last: that up to which the stream has read, and the newest."""
 _BATCH_ROWS = 32 * 1024
 _BATCH_BYTES = 32 * 1024 * 1024
 
@@ -184,6 +187,7 @@ class LanceHistory(TableHistory):
         self._schemas: dict[int, Schema | None] = {}
         self._checked: tuple[int, Schema | None] = (table.number, fields)
         self._entries: dict[tuple[int, int, int | None], str] = {}
+        self._seen: dict[int, Manifest] = {}
 
     def newest(self) -> int:
         """The newest version.
@@ -210,8 +214,28 @@ class LanceHistory(TableHistory):
         meta = self._log.store.head(self._log.path_of(version, scheme))
         key = (version, meta.size, meta.last_modified_us)
         if key not in self._entries or meta.last_modified_us is None:
-            self._entries[key] = entry_of(self._log.manifest(version, scheme))
+            manifest = self._log.manifest(version, scheme)
+            self._entries[key] = entry_of(manifest)
+            self._seen[version] = manifest
+            for old in sorted(self._seen)[:-_SEEN]:
+                del self._seen[old]
         return self._entries[key]
+
+    def continues(self, version: int, entry: str) -> bool:
+        """Whether the next version only adds fragments to those that the version had when it was seen."""
+        before = self._seen.get(version)
+        if before is None or entry_of(before) != entry:
+            return False
+        try:
+            after = self._log.open(version + 1)[0]
+        except NotFoundError:
+            return False
+        fragments, known = after.fragments(), before.fragments()
+        added = self._effect(after).added
+        if added is None or not known or after.schema != before.schema:
+            return False
+        # Names of data files are drawn by chance: another table has not the same.
+        return fragments[: len(fragments) - len(added)] == known
 
     def times(self) -> Mapping[int, int]:
         """When the versions were committed, in milliseconds since the epoch."""
@@ -249,7 +273,7 @@ class LanceHistory(TableHistory):
         if effect.added is not None:
             return self._whole(manifest, effect.added, "insert")
         if operation == "Overwrite":
-            before = self._manifest(version - 1)
+            before = self._before(version, operation)
             gone = self._whole(before, before.fragments(), "delete")
             return [*gone, *self._whole(manifest, manifest.fragments(), "insert")]
         if operation not in ("Delete", "Update"):
@@ -260,7 +284,7 @@ class LanceHistory(TableHistory):
                 uri=self.uri,
                 version=version,
             )
-        before = self._manifest(version - 1)
+        before = self._before(version, operation)
         for each in (before, manifest):
             if not each.reader_feature_flags & 2:
                 raise UnsupportedError(
@@ -421,6 +445,17 @@ class LanceHistory(TableHistory):
         only_deletes = operation == "Delete" or not (new or told["fields_modified"])
         added = None if touches else fragments[len(fragments) - new :]
         return _Effect(version, operation, added, "delete" if only_deletes else "change")
+
+    def _before(self, version: int, operation: str) -> Manifest:
+        try:
+            return self._log.open(version - 1)[0]
+        except NotFoundError:
+            raise NotFoundError(
+                f"version {version - 1} of {self.uri} was cleaned up, without which nobody can tell the rows that "
+                f"version {version} ({operation}) changed; {START_ANEW}",
+                uri=self.uri,
+                version=version - 1,
+            ) from None
 
     def _manifest(self, version: int) -> Manifest:
         try:

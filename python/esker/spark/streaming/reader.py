@@ -8,6 +8,7 @@ read            a task reads its slice or file
 ```
 
 An offset holds the identity of a version's entry: a table that was replaced or reset under the stream is an error.
+Where the entry was cleaned up, only what the running query has seen of that version can tell.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from esker.exceptions import CommitConflictError, EskerError, InvalidArgumentError, NotFoundError
 from esker.spark.packing import packed, target_bytes
-from esker.spark.streaming.history import START_ANEW, Piece, TableHistory, VersionPieces, cleaned_up
+from esker.spark.streaming.history import START_ANEW, Piece, TableHistory, VersionPieces, cleaned_up, forgotten
 from esker.spark.streaming.options import Limits, StreamReadOptions
 from esker.spark.streaming.position import Position
 from esker.spark.time_travel import first_version_since
@@ -96,6 +97,7 @@ class EskerStreamReader(MadeInWorkers, DataSourceStreamReader, _AvailableNow):  
         self._names = list(names)
         self._target: int | None = None
         self._last: Position | None = None
+        self._continued: set[Position] = set()
 
     def __getstate__(self) -> dict[str, object]:
         # Partitions hold all that a task needs.
@@ -156,7 +158,7 @@ class EskerStreamReader(MadeInWorkers, DataSourceStreamReader, _AvailableNow):  
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """What the tasks of a batch read."""
         first, last = Position.decode(start), Position.decode(end)
-        self._check(first)
+        self._check(first, last)
         self._check(last)
         self._last = last
         if last.version < first.version:
@@ -218,8 +220,13 @@ class EskerStreamReader(MadeInWorkers, DataSourceStreamReader, _AvailableNow):  
         except NotFoundError:
             return Position(history.kind, version - 1, "")
 
-    def _check(self, position: Position) -> None:
-        """Checks that the table is the one that the stream has read."""
+    def _check(self, position: Position, planned: Position | None = None) -> None:
+        """Checks that the table is the one that the stream has read.
+
+        Args:
+            position: How far it has read.
+            planned: The end of a batch from there: it was found in the table that had the position.
+        """
         history = self._history
         if position.table != history.kind:
             raise self._replaced(position, f"a {history.kind.capitalize()} table")
@@ -231,9 +238,23 @@ class EskerStreamReader(MadeInWorkers, DataSourceStreamReader, _AvailableNow):  
         try:
             found = history.entry(position.version)
         except NotFoundError:
-            raise cleaned_up(position.version, history.uri) from None
+            if position.index >= 0:
+                raise cleaned_up(position.version, history.uri) from None
+            if planned is not None and planned.version > position.version:
+                return
+            if position not in self._continued and not history.continues(position.version, position.entry):
+                raise forgotten(position.version, history.uri, has_next=self._has(position.version + 1)) from None
+            self._continued.add(position)
+            return
         if found != position.entry:
             raise self._replaced(position, "another one of that number")
+
+    def _has(self, version: int) -> bool:
+        try:
+            self._history.entry(version)
+        except NotFoundError:
+            return False
+        return True
 
     def _replaced(self, position: Position, found: str) -> CommitConflictError:
         return CommitConflictError(
