@@ -241,10 +241,24 @@ def test_a_tree_without_its_ref_is_taken_over(three: str, parent: int) -> None:
 
 
 def test_a_table_that_is_no_branch_is_not_taken_over(three: str) -> None:
-    esker.write_dataset(rows_of(5), f"{three}/tree/feat")
+    lance.write_dataset(rows_of(5), f"{three}/tree/feat")
     with pytest.raises(RefConflictError, match="a table that is no branch lies at"):
         esker.dataset(three).create_branch("feat", 1)
     assert ids_of(esker.dataset(f"{three}/tree/feat")) == [5]
+
+
+@pytest.mark.parametrize("mode", ["append", "create", "overwrite"])
+@pytest.mark.parametrize("name", ["feat", "team/feat", "a/tree/b"])
+def test_no_table_is_made_where_a_branch_that_is_gone_belongs(name: str, mode: str, three: str) -> None:
+    branch = esker.dataset(three).create_branch(name, 1).uri
+    esker.dataset(three).branches.delete(name)
+    with pytest.raises(NotFoundError, match=f"expected the branch {name} of the table at .* create_branch"):
+        esker.write_dataset(rows_of(5), branch, mode=mode)
+    assert ids_of(esker.dataset(three).create_branch(name, 1)) == [0]
+
+
+def test_a_folder_named_tree_is_one_like_others(tmp_path: Path) -> None:
+    assert ids_of(esker.write_dataset(rows_of(5), tmp_path / "tree" / "t")) == [5]
 
 
 def _clean(uri: str, **options: Any) -> int:

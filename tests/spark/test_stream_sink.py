@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as T
 
+import esker
 from esker._native.fault import FaultStore
 from esker._native.store import Store
 from esker.delta import DeltaTable
@@ -19,6 +20,7 @@ from esker.exceptions import (
     CommitStateUnknownError,
     EskerError,
     InvalidArgumentError,
+    NotFoundError,
     SchemaMismatchError,
     UnsupportedError,
 )
@@ -63,6 +65,21 @@ def _files(uri: str) -> set[str]:
         for path in Path(uri).rglob("*")
         if path.suffix in (".lance", ".parquet") and "_delta_log" not in str(path)
     }
+
+
+def test_a_batch_for_a_branch_that_is_gone_makes_no_table_in_its_place(tmp_path: Path, kind: str) -> None:
+    uri = str(tmp_path / "t")
+    lance.write_dataset(pa.table({"id": [0], "s": ["x0"]}), uri)
+    branch = esker.dataset(uri).create_branch("b", 1).uri
+    Batch(branch, SCHEMA, QUERY, 0).run(_rows(1))
+    assert _there(branch) == [0, 1]
+    esker.dataset(uri).branches.delete("b")
+    for complete in (False, True):
+        with pytest.raises(NotFoundError, match="expected the branch b of the table at"):
+            Batch(branch, SCHEMA, QUERY, 1, complete=complete, tableFormat=kind).run(_rows(2))
+    with pytest.raises(NotFoundError, match="expected the branch b of the table at"):
+        wrote(branch, SCHEMA, _rows(2), tableFormat=kind)
+    assert esker.dataset(uri).create_branch("b", 1).version == 1
 
 
 def test_a_batch_is_there_once_however_often_it_runs(tmp_path: Path, kind: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from esker.commit import resolve
 from esker.exceptions import AlreadyExistsError
+from esker.lance.refs.places import check_no_branch_belongs
 from esker.spark.options import TableAddress, WriteOptions
 
 __all__ = ["is_delta", "writes_delta"]
@@ -19,6 +20,7 @@ def writes_delta(address: TableAddress, options: WriteOptions) -> bool:
 
     Raises:
         AlreadyExistsError: A Delta table is asked for where a table of another kind is.
+        NotFoundError: One is asked for where a branch of a Lance table belongs.
 
     Example:
         `writes_delta(address, WriteOptions.parse({"tableFormat": "delta"}))`
@@ -39,4 +41,5 @@ def writes_delta(address: TableAddress, options: WriteOptions) -> bool:
             "give another path",
             uri=address.uri,
         )
+    check_no_branch_belongs(address.uri, storage_options=address.storage_options)
     return True

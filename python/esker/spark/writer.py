@@ -26,6 +26,7 @@ from esker._native.schema import Schema
 from esker._native.table import Manifest
 from esker.exceptions import AlreadyExistsError, UnsupportedError
 from esker.lance.log import entry_of
+from esker.lance.refs.places import check_no_branch_belongs
 from esker.lance.write.compression import compression_of
 from esker.spark.cast import cast_batch
 from esker.spark.matching import check_append, renamed, replacing_schema
@@ -151,11 +152,14 @@ def plan_write(
 
     Raises:
         AlreadyExistsError: The save mode is "error", and there is a table.
+        NotFoundError: There is no table, and a branch of another one belongs there.
         SchemaMismatchError: The DataFrame does not fit the table that it is appended to.
         UnsupportedError: A column has a type that a table cannot hold, or the table is from a newer writer.
     """
     options.check_format("lance", address.uri)
     manifest = latest_manifest(address)
+    if manifest is None:
+        check_no_branch_belongs(address.uri, storage_options=address.storage_options)
     if manifest is not None and not overwrite:
         if options.save_mode == "ignore":
             return None

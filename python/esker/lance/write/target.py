@@ -10,6 +10,7 @@ from ..._native import table as native
 from ...commit.external import ExternalManifestStore
 from ...commit.protocol import CommitLock
 from ..log import LanceLog
+from ..refs.places import check_no_branch_belongs
 from ..version import TableVersion
 
 
@@ -53,6 +54,7 @@ def open_target(
 
     Raises:
         InvalidArgumentError: The given version is detached.
+        NotFoundError: There is no table, and a branch of another one belongs there.
         UnsupportedError: The table needs a newer writer.
     """
     if isinstance(table, TableVersion):
@@ -72,6 +74,7 @@ def open_target(
     )
     listing = log.newest()
     if not listing.versions:
+        check_no_branch_belongs(uri, storage_options=storage_options, manifest_store=manifest_store)
         return LanceTarget(uri, log, None, storage_options)
     base = log.manifest(listing.latest, listing.scheme)
     base.check_readable()
