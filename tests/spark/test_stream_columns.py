@@ -149,7 +149,7 @@ def test_names_that_change_under_a_running_query_are_an_error_that_a_restart_cur
         _rename(uri, names)
         _append(uri, 1, 2, **after)
     for _ in range(2):
-        with pytest.raises(SchemaMismatchError, match="start the query again"):
+        with pytest.raises(SchemaMismatchError, match="load the stream again"):
             query.rows()
     query.start()
     assert _plain(query.rows()) == [{"id": 1, after["a"]: "A1", after["b"]: "B1"}]

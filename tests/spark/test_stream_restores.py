@@ -79,7 +79,7 @@ def test_a_restore_that_renames_under_a_running_query_is_an_error(names: list[tu
     _restore(uri, 1)
     _append(uri, 1, 2)
     for _ in range(2):
-        with pytest.raises(SchemaMismatchError, match="with which the query was started"):
+        with pytest.raises(SchemaMismatchError, match="with which the stream was loaded"):
             query.rows()
     query.start()
     assert _plain(query.rows()) == _rows(uri, 1)

@@ -12,6 +12,7 @@ import deltalake
 import lance
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import StructType
 
 import esker
 import esker.delta
@@ -350,7 +351,7 @@ def test_a_column_whose_type_changes_under_a_query_says_to_start_again(table: Ta
     else:
         deltalake.write_deltalake(table.uri, changed, mode="overwrite", schema_mode="overwrite")
         table.append(changed)
-    with pytest.raises(SchemaMismatchError, match=r"'id'.*start the query again.*startingVersion=latest") as raised:
+    with pytest.raises(SchemaMismatchError, match=r"'id'.*load the stream again.*startingVersion=latest") as raised:
         query.batch()
     assert "cast the column" not in str(raised.value)
     query.start()
@@ -366,7 +367,7 @@ def test_a_value_beyond_the_type_with_which_a_query_was_started_says_to_start_ag
     esker.write_dataset(pa.table({"id": [2]}), uri, mode="append")
     assert query.rows() == [{"id": 2}]
     esker.write_dataset(pa.table({"id": [2**40]}), uri, mode="append")
-    with pytest.raises(SchemaMismatchError, match="not in range.*start the query again"):
+    with pytest.raises(SchemaMismatchError, match="not in range.*load the stream again"):
         query.batch()
     query.start()
     assert query.rows() == [{"id": 2**40}]
@@ -381,10 +382,28 @@ def test_a_column_that_is_dropped_under_a_query_says_to_start_again(table: Table
         rows = pa.table({"id": [1]})
         deltalake.write_deltalake(table.uri, rows, mode="overwrite", schema_mode="overwrite")
     table.append(pa.table({"id": [7]}))
-    with pytest.raises(SchemaMismatchError, match=r"no column 's' any more.*start the query again"):
+    with pytest.raises(SchemaMismatchError, match=r"no column 's' any more.*load the stream again"):
         query.batch()
     query.start()
     assert query.rows() == [{"id": 7}]
+
+
+@pytest.mark.parametrize("options", [{}, {"readChangeFeed": "true"}, {"columns": "s,id"}])
+def test_columns_that_change_between_load_and_start_say_to_load_again(table: Table, options: dict[str, str]) -> None:
+    query = Query(table.uri, **options)
+    query.start()
+    if table.kind == "lance":
+        lance.dataset(table.uri).alter_columns({"path": "s", "name": "t"})
+        esker.dataset(table.uri).alter_columns({"path": "id", "data_type": pa.string()})
+    else:
+        rows = pa.table({"id": ["1"], "t": ["x"]})
+        deltalake.write_deltalake(table.uri, rows, mode="overwrite", schema_mode="overwrite")
+    with pytest.raises(SchemaMismatchError, match="no column 's' any more.*load the stream again"):
+        query.batch()
+    query.schema = StructType([query.schema["id"]])
+    query.reader = EskerSource(query.given).streamReader(query.schema)
+    with pytest.raises(SchemaMismatchError, match="'id' .* has the type string .*load the stream again"):
+        query.batch()
 
 
 def test_options_are_refused_by_name(table: Table) -> None:

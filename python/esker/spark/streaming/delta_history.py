@@ -275,7 +275,7 @@ class DeltaHistory(TableHistory):
             if path is not None:
                 raise SchemaMismatchError(
                     f"column {path!r} of {self.uri} is not there any more in version {snapshot.version}, or is another "
-                    f"one than that with which the query was started; {READ_AGAIN}",
+                    f"one than that with which the stream was loaded; {READ_AGAIN}",
                     column=path,
                 )
 

@@ -38,8 +38,11 @@ START_ANEW = (
 )
 """What to do if a stream cannot go on."""
 
-READ_AGAIN = f"start the query again, which reads the columns as they are now, or {START_ANEW}"
-"""What to do if columns of the table are not those any more with which a query was started."""
+READ_AGAIN = (
+    "load the stream again (readStream...load()) and start the query from its checkpoint, which reads the columns as "
+    f"they are now, or {START_ANEW}"
+)
+"""What to do if columns of the table are not those any more with which a stream was loaded."""
 
 ChangeKind = Literal["delete", "change"]
 
@@ -217,13 +220,13 @@ def may_be_cleaned_up(version: int, uri: str) -> Iterator[None]:
 
 
 def check_columns(version: int, uri: str, there: pa.Schema, wanted: StructType) -> None:
-    """Checks that a version that was committed under a running query still has the columns that the query reads.
+    """Checks that a version still has the columns that a stream reads.
 
     Args:
         version: The version.
         uri: The table.
         there: The version's columns.
-        wanted: Columns of the table that the query reads, as it was started.
+        wanted: Columns of the table that the stream reads, as it was loaded.
 
     Raises:
         SchemaMismatchError: A column was dropped or renamed, or has a type of another kind.
@@ -237,7 +240,7 @@ def check_columns(version: int, uri: str, there: pa.Schema, wanted: StructType) 
     missing = [name for name in wanted.names if name not in there.names]
     if missing:
         raise SchemaMismatchError(
-            f"version {version} of {uri} has no column {missing[0]!r} any more, with which the query was started; "
+            f"version {version} of {uri} has no column {missing[0]!r} any more, with which the stream was loaded; "
             f"{READ_AGAIN}",
             column=missing[0],
         )
@@ -251,7 +254,7 @@ def check_columns(version: int, uri: str, there: pa.Schema, wanted: StructType) 
         except (SchemaMismatchError, UnsupportedError):
             raise SchemaMismatchError(
                 f"column {field.name!r} of {uri} has the type {found} in version {version}, expected "
-                f"{field.dataType.simpleString()}, as the query was started; {READ_AGAIN}",
+                f"{field.dataType.simpleString()}, as the stream was loaded; {READ_AGAIN}",
                 column=field.name,
                 expected=field.dataType.simpleString(),
                 found=str(found),

@@ -356,7 +356,7 @@ class LanceHistory(TableHistory):
         if changed is not None:
             now = "is not there any more" if changed[1] is None else f"is called {changed[1]!r}"
             raise SchemaMismatchError(
-                f"column {changed[0]!r} of {self.uri}, with which the query was started, {now} in version {version}; "
+                f"column {changed[0]!r} of {self.uri}, with which the stream was loaded, {now} in version {version}; "
                 f"{READ_AGAIN}",
                 column=changed[0],
             )

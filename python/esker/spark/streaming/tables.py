@@ -15,7 +15,7 @@ from esker.spark.matching import check_read, renamed
 from esker.spark.options import ChangeRange, TableAddress
 from esker.spark.reader import read_schema
 from esker.spark.session_settings import machine_zone
-from esker.spark.streaming.history import TableHistory
+from esker.spark.streaming.history import TableHistory, check_columns
 from esker.spark.streaming.lance_history import LanceHistory
 from esker.spark.streaming.lance_partition import FEED
 from esker.spark.streaming.options import StreamReadOptions
@@ -86,6 +86,9 @@ def table_history(address: TableAddress, schema: StructType, options: StreamRead
         address: The table.
         schema: The Spark schema of the rows, with names of columns in any case: rows have those of the table.
         options: What is read.
+
+    Raises:
+        SchemaMismatchError: A column is not there any more, or has another type, since the stream was loaded.
     """
     made: type[DeltaHistory] | type[LanceHistory]
     if is_delta(address):
@@ -93,9 +96,14 @@ def table_history(address: TableAddress, schema: StructType, options: StreamRead
         from esker.spark.delta_reader import open_delta
         from esker.spark.streaming.delta_history import DeltaHistory
 
-        made, known = DeltaHistory, TableScan.schema_of(open_delta(address, options.read)._snapshot).names
+        snapshot = open_delta(address, options.read)._snapshot
+        made, version, known = DeltaHistory, snapshot.version, TableScan.schema_of(snapshot)
     else:
-        made, known = LanceHistory, PinnedTable(address).schema.names
-    spelled = renamed(schema, [*known, *pa.schema(FEED).names] if options.feed else known)
+        table = PinnedTable(address)
+        made, version, known = LanceHistory, table.version, table.schema
+    added = pa.schema(FEED).names if options.feed else []
+    spelled = renamed(schema, [*known.names, *added])
+    of_table = [field for field in spelled.fields if field.name not in (*added, *SYSTEM_COLUMNS)]
+    check_columns(version, address.uri, known, StructType(of_table))
     stream_schema(address, options, spelled)
     return made(address, spelled, options, machine_zone())
