@@ -189,3 +189,12 @@ def test_an_upsert_refuses_keys_that_are_one_and_values_without_an_order(spark: 
     for name in ("l", "s"):
         with pytest.raises(InvalidArgumentError, match="values that have an order"):
             esker.spark.upsert_stream(rows, str(tmp_path / "t"), keys=["k"], latest=name)
+
+
+def test_an_upsert_refuses_keys_that_are_arrays_maps_or_structs(spark: SparkSession, tmp_path: Path) -> None:
+    shown = ("value AS k", "array(value) AS l", "struct(value) AS s", "map(value, value) AS m")
+    rows = spark.readStream.format("rate").load().selectExpr(*shown)
+    for name in ("l", "s", "M"):
+        for kind in ("lance", "delta"):
+            with pytest.raises(InvalidArgumentError, match=f"keys: expected .* compared, found {name!r} of type"):
+                esker.spark.upsert_stream(rows, str(tmp_path / "t"), keys=["k", name], table_format=kind)

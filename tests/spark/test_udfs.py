@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -47,8 +47,26 @@ def test_a_function_gets_the_batches_of_the_table_as_they_are(spark: SparkSessio
     assert rows[-1] == (899, 899 * 4 + 1.0)
     assert all(total == number * 4 + 1 for number, total in rows)
     assert esker.spark.map_batches(vectors, lambda b: [b, b], ["id"]).count() == 2 * ROWS
-    with pytest.raises(SchemaMismatchError, match="returns a batch"), esker.spark.errors():
-        esker.spark.map_batches(vectors, lambda b: 3, ["id"]).collect()
+    assert esker.spark.map_batches(vectors, lambda b: iter([b, pa.Table.from_batches([b])]), ["id"]).count() == 2 * ROWS
+
+
+@pytest.mark.parametrize(
+    ("fn", "found"),
+    [
+        (lambda b: 3, "found int;"),
+        (lambda b: b.to_pandas(), "found DataFrame;"),
+        (lambda b: b.to_pylist(), "found list of dict;"),
+        (lambda b: b.to_pydict(), "found dict;"),
+        (lambda b: b["id"], "found Int64Array;"),
+        (lambda b: [b, None], "found list of NoneType;"),
+        (lambda b: (n for n in range(3)), "found generator of int;"),
+    ],
+)
+def test_a_function_that_returns_no_batches_is_told_what_it_must_return(
+    fn: Callable[[pa.RecordBatch], Any], found: str, spark: SparkSession, vectors: str
+) -> None:
+    with pytest.raises(SchemaMismatchError, match=f"returns a batch.*{found}"), esker.spark.errors():
+        esker.spark.map_batches(vectors, fn, ["id"], "id < 5").collect()
 
 
 def test_a_worker_opens_a_table_once(spark: SparkSession, vectors: str) -> None:
@@ -132,6 +150,11 @@ def test_what_a_lookup_refuses(spark: SparkSession, vectors: str, tmp_path: obje
         esker.spark.lookup(frame, vectors)
     with pytest.raises(InvalidArgumentError, match="'key'"):
         esker.spark.lookup(frame, vectors, on="key")
+    nested = spark.sql("SELECT array(1L) AS id, array(1.0F, 2.0F) AS v")
+    with pytest.raises(InvalidArgumentError, match=r"compared, found 'V' of type fixed_size_list<.* in the table at"):
+        esker.spark.lookup(nested, vectors, on="V")
+    with pytest.raises(InvalidArgumentError, match="compared, found 'id' of type array<bigint> in the DataFrame"):
+        esker.spark.lookup(nested, vectors, on="id", columns=["name"])
     write_deltalake(f"{tmp_path}/d", pa.table({"id": [1]}))
     with pytest.raises(UnsupportedError, match="Delta table"):
         esker.spark.lookup(frame, f"{tmp_path}/d", on="id")

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
 from esker.exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
 from esker.lance.scan.take import take_row_ids, take_rows
@@ -63,7 +63,7 @@ def lookup(
 
     Raises:
         NotFoundError: There is no table, or no such version.
-        InvalidArgumentError: A column does not exist, or is on both sides.
+        InvalidArgumentError: A column does not exist, or is on both sides; the key is an array, a map or a struct.
         UnsupportedError: It is a Delta table, which has no random access.
 
     Example:
@@ -91,6 +91,13 @@ def lookup(
         raise InvalidArgumentError(
             f"expected a column {on!r} in the DataFrame, found {', '.join(frame.columns)}", column=on
         )
+    if key != ROW_ID:
+        kind = table.schema.field(key).type
+        if pa.types.is_nested(getattr(kind, "storage_type", kind)):
+            raise _no_key(on, str(kind), f"the table at {address.uri}")
+    shown_as = frame.schema[asked].dataType
+    if isinstance(shown_as, (ArrayType, MapType, StructType)):
+        raise _no_key(on, shown_as.simpleString(), "the DataFrame")
     names = spelled_as(list(columns), known) if columns is not None else [n for n in table.schema.names if n != key]
     twice = {name.lower() for name in names} & {name.lower() for name in frame.columns}
     if twice:
@@ -124,6 +131,14 @@ def lookup(
     return frame.mapInArrow(WorkerTask(looked_up), shown)
 
 
+def _no_key(on: str, kind: str, where: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"on: expected a column of values that can be compared, found {on!r} of type {kind} in {where}; name one of "
+        "numbers, times or texts, or join the tables",
+        column=on,
+    )
+
+
 def _found(
     uri: str, version: int, options: dict[str, str], key: str, names: list[str], asked: pa.Array
 ) -> tuple[pa.Table, pa.Array]:
@@ -141,7 +156,7 @@ def _found(
     index = _index(dataset, uri, version, key)
     try:
         values = asked.cast(index.type)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SchemaMismatchError(
             f"column {key!r} expected values that fit {index.type}, found {asked.type}: {str(error).splitlines()[0]}",
             column=key,

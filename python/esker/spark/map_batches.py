@@ -107,17 +107,29 @@ def _schema(given: StructType | str | None) -> StructType | None:
     return made
 
 
-def _batches(found: Rows) -> Iterable[pa.RecordBatch]:
+def _batches(found: object) -> Iterator[pa.RecordBatch]:
     if found is None:
-        return ()
+        return
     if isinstance(found, pa.RecordBatch):
-        return (found,)
-    if isinstance(found, pa.Table):
-        batches: list[pa.RecordBatch] = found.to_batches()
-        return batches
-    if isinstance(found, Iterable):
-        return found
-    raise SchemaMismatchError(
-        f"expected a function that returns a batch, a table or batches, found {type(found).__name__}; return "
-        "pyarrow.RecordBatch.from_pylist(rows), or None for no rows"
+        yield found
+    elif isinstance(found, pa.Table):
+        yield from found.to_batches()
+    elif isinstance(found, Iterable) and not _is_of_others(found):
+        for each in found:
+            if not isinstance(each, pa.RecordBatch | pa.Table):
+                raise _no_rows(f"{type(found).__name__} of {type(each).__name__}")
+            yield from _batches(each)
+    else:
+        raise _no_rows(type(found).__name__)
+
+
+def _is_of_others(found: object) -> bool:
+    """Whether it is rows of another library, or one column: iterating over it gives no batches."""
+    return isinstance(found, pa.Array | pa.ChunkedArray | Mapping | str | bytes) or hasattr(found, "columns")
+
+
+def _no_rows(found: str) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"expected a function that returns a batch, a table or batches of pyarrow, found {found}; return "
+        "pyarrow.RecordBatch.from_pylist(rows), pyarrow.RecordBatch.from_pandas(frame), or None for no rows"
     )

@@ -68,7 +68,8 @@ def upsert_stream(
         The writer of the stream: set its checkpoint and its trigger, and start it.
 
     Raises:
-        InvalidArgumentError: The DataFrame is no stream, or lacks a key; an option is for tables of the other format.
+        InvalidArgumentError: The DataFrame is no stream, or lacks a key; a key, or `latest`, is an array, a map or a
+            struct; an option is for tables of the other format.
 
     Example:
         `upsert_stream(events, "t.lance", keys=["id"]).option("checkpointLocation", "c").start()`
@@ -98,8 +99,10 @@ def upsert_stream(
             )
     if len({name.lower() for name in named}) < len(named):
         raise InvalidArgumentError(f"expected each key once, found {', '.join(named)}; case does not tell them apart")
+    for name in named:
+        _check_plain(frame.schema, name, "keys", "that can be compared")
     if latest is not None:
-        _check_order(frame.schema, latest)
+        _check_plain(frame.schema, latest, "latest", "that have an order")
     upsert = _Upsert(address, named, latest, dict(vectors or {}), application, is_delta, compact_every)
     return frame.writeStream.outputMode("update").foreachBatch(upsert)
 
@@ -205,14 +208,14 @@ def _with_nulls(kind: Any) -> Any:
     return kind
 
 
-def _check_order(schema: StructType, latest: str) -> None:
-    """Refuses a column whose values have no order."""
-    found = next(field.dataType for field in schema.fields if field.name.lower() == latest.lower())
+def _check_plain(schema: StructType, name: str, argument: str, values: str) -> None:
+    """Refuses a column of arrays, maps or structs."""
+    found = next(field.dataType for field in schema.fields if field.name.lower() == name.lower())
     if isinstance(found, (ArrayType, MapType, StructType)):
         raise InvalidArgumentError(
-            f"latest: expected a column of values that have an order, found {latest!r} of type "
-            f"{found.simpleString()}; name one of numbers, times or texts",
-            column=latest,
+            f"{argument}: expected a column of values {values}, found {name!r} of type {found.simpleString()}; name "
+            "one of numbers, times or texts",
+            column=name,
         )
 
 
