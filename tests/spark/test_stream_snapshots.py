@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import deltalake
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import esker.delta
-from esker.exceptions import SchemaMismatchError
+from esker.exceptions import CorruptFileError, SchemaMismatchError
 from tests.delta_logs import commit, metadata
 from tests.spark.streams import Query
 from tests.spark.test_stream_columns import EXCHANGE, _plain, _rename_mapped
@@ -149,3 +151,50 @@ def test_a_snapshot_of_mapped_files_is_refused_once_the_table_has_no_mapping(tmp
     query.start()
     with pytest.raises(SchemaMismatchError, match="column mapping"):
         query.rows()
+
+
+INT, TEXT, STRUCT = pa.array([5]), pa.array(["q"]), pa.array([{"x": 1}])
+
+
+@pytest.mark.parametrize("feed", [False, True])
+@pytest.mark.parametrize(
+    ("before", "after", "partitioned"),
+    [
+        (TEXT, INT, False),
+        (STRUCT, INT, False),
+        (INT, STRUCT, False),
+        (pa.array([2**40]), INT.cast(pa.int8()), False),
+        (pa.array([{"x": "q"}]), STRUCT, False),
+        (TEXT, INT, True),
+    ],
+    ids=["text", "struct", "number", "wide", "field", "partition"],
+)
+def test_values_of_a_type_that_an_overwrite_has_replaced_are_no_corrupt_file(
+    before: pa.Array, after: pa.Array, partitioned: bool, feed: bool, tmp_path: Path
+) -> None:
+    uri = str(tmp_path / "t")
+    configuration = {"delta.enableChangeDataFeed": "true"}
+    by = ["a"] if partitioned else None
+    rows = pa.table({"id": [0], "a": before})
+    deltalake.write_deltalake(uri, rows, configuration=configuration, partition_by=by)
+    query = Query(uri)
+    query.start()
+    start = json.loads(json.dumps(query.reader.initialOffset()))
+    rows = pa.table({"id": [1], "a": after})
+    deltalake.write_deltalake(uri, rows, mode="overwrite", schema_mode="overwrite", partition_by=by)
+    again = Query(uri, **({"readChangeFeed": "true"} if feed else {"skipChangeCommits": "true"}))
+    told = f"'a' .* had the type {re.escape(str(before.type))} in version 0 and has {re.escape(str(after.type))} now"
+    for offset in (None, start):
+        again.start(**({"startingVersion": 0} if offset is None else {}))
+        again.offset = offset
+        with pytest.raises(SchemaMismatchError, match=told):
+            again.rows()
+
+
+def test_a_file_that_was_never_of_its_columns_type_is_corrupt(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    esker.delta.write_deltalake(uri, pa.table({"id": [1]}))
+    file = next(Path(uri).glob("*.parquet"))
+    pq.write_table(pa.table({"id": ["q"]}), file)
+    with pytest.raises(CorruptFileError, match="'id': expected values that fit int64"):
+        Query(uri).rows()

@@ -418,10 +418,13 @@ def test_options_are_refused_by_name(table: Table) -> None:
         with pytest.raises(InvalidArgumentError, match=found):
             Query(table.uri, **options).start()
     # Spark hides what is raised before it asks for the first offset.
-    for option, value in (("parallelism", 1), ("version", 1 if table.kind == "lance" else 0)):
+    for option, value, instead in (
+        ("parallelism", 1, "leave it out"),
+        ("version", 1 if table.kind == "lance" else 0, "say startingVersion"),
+    ):
         query = Query(table.uri, **{option: value})
         query.start()
-        with pytest.raises(InvalidArgumentError, match=f"{option} is for reads"):
+        with pytest.raises(InvalidArgumentError, match=f"{option} is for reads.*: {instead}"):
             query.batch()
     source = EskerSource({"path": table.uri, "maxRowsPerTrigger": "3"})
     schema = source.schema()

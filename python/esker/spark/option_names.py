@@ -32,6 +32,8 @@ class Option:
     formats: tuple[str, ...] = _EVERY
     other_side: str = "leave it out"
     other_format: str = "leave it out"
+    in_stream: str | None = None
+    """What to do instead in a stream that is read, if that is something else."""
 
 
 def _options() -> dict[str, Option]:
@@ -45,13 +47,18 @@ def _options() -> dict[str, Option]:
         Option("timezone", both),
         Option("columns", read, other_side="select the DataFrame's columns before the write"),
         Option("filter", read, other_side="filter the DataFrame, or say replaceWhere for the rows to replace"),
-        Option("version", once, other_side="leave it out: a write goes on top of the newest version"),
+        Option(
+            "version",
+            once,
+            other_side="leave it out: a write goes on top of the newest version",
+            in_stream="say startingVersion for the first version whose changes are read",
+        ),
         Option("nanoseconds", read, lance, out, f"{out}: its times have microseconds"),
         Option("rowsPerPartition", read, lance, "say maxRowsPerFile", "say bytesPerPartition"),
         Option("bytesPerPartition", read, other_side="say maxBytesPerFile"),
         Option("parallelism", once),
         Option("output", once),
-        Option("timestampAsOf", once, delta, other_format="say version"),
+        Option("timestampAsOf", once, delta, in_stream="say startingTimestamp", other_format="say version"),
         Option("partitionTimezone", read, delta),
         Option("readChangeFeed", read, delta),
         Option("startingVersion", read, delta),
@@ -146,9 +153,9 @@ class Given:
             self._spelled[known] = name.lower() if "_" in name else option.name
             if side is not None and side not in option.sides:
                 doing = {"read": "reads", "write": "writes", "read stream": "streams that are read"}
+                instead = option.in_stream if side == "read stream" and option.in_stream else option.other_side
                 raise InvalidArgumentError(
-                    f"option {self._spelled[known]} is for {doing[option.sides[0]]}, found it on a {side}: "
-                    f"{option.other_side}"
+                    f"option {self._spelled[known]} is for {doing[option.sides[0]]}, found it on a {side}: {instead}"
                 )
             self._values[known] = value
 

@@ -45,6 +45,7 @@ from esker.spark.streaming.history import (
     may_be_cleaned_up,
 )
 from esker.spark.streaming.options import StreamReadOptions
+from esker.spark.streaming.other_types import other_types
 from esker.spark.types import exchange_schema
 from esker.spark.zoned_filter import told_zone
 
@@ -75,7 +76,8 @@ class FileRows(InputPartition):  # type: ignore[misc, unused-ignore]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Its rows."""
-        with may_be_cleaned_up(self.change.version, self.reader.store.uri):
+        version, uri = self.change.version, self.reader.store.uri
+        with may_be_cleaned_up(version, uri), other_types(self.reader, version):
             yield from self._read()
 
     def _read(self) -> Iterator[pa.RecordBatch]:
@@ -218,7 +220,7 @@ class DeltaHistory(TableHistory):
         # The columns are those that the table has now: what a restarted query asks for, the version may lack.
         reader = self._reader(self._snapshot)
         scan = TableScan(self._store, at, reader.files, selection)
-        files = self._present(scan.table_files(), scan.physical_names(), reader)
+        files = self._present(scan.table_files(), scan.physical_names(), reader, version)
         sizes = pa.record_batch(selection.describe()).column("size_bytes").to_pylist()
         rows: list[int | None] = [None] * len(files)
         if self._options.limits.rows is not None:
@@ -298,7 +300,9 @@ class DeltaHistory(TableHistory):
                 1,
                 _rows_of(action),
                 int(action.get("size") or 0),
-                self._part(reader, FileChange(change.version, self._file(reader, path, action), None), 0),
+                self._part(
+                    reader, FileChange(change.version, self._file(reader, change.version, path, action), None), 0
+                ),
             )
             for path, action in sorted(adds.items())
         ]
@@ -306,46 +310,48 @@ class DeltaHistory(TableHistory):
     def _fed(self, reader: TableFileReader, first: int, last: int) -> Iterator[VersionPieces]:
         times = self.times()
         scan = TableScan(self._store, self._snapshot, reader.files)
-        feed = ChangeFeed(self._store, self._snapshot, scan, dict(times))
-        version = first
-        try:
-            for version, changes in feed.file_changes(first, last):
-                sizes: dict[str, tuple[int, int]] = {}
-                if not self._options.limits.is_none:
-                    adds = read_change(self._store, self._snapshot.root, version).adds
-                    sizes = {path: (_rows_of(add), int(add.get("size") or 0)) for path, add in adds.items()}
-                pieces: list[Piece] = [
-                    _FilePiece(
-                        1, *sizes.get(change.file.path, (0, 0)), self._part(reader, change, times.get(version, 0))
-                    )
-                    for change in changes
-                ]
-                yield VersionPieces(version, pieces, False)
-        except NotFoundError as error:
-            raise cleaned_up(version, self.uri) from error
+        found = ChangeFeed(self._store, self._snapshot, scan, dict(times)).file_changes(first, last)
+        for version in range(first, last + 1):
+            try:
+                with other_types(reader, version):
+                    _, changes = next(found)
+            except NotFoundError as error:
+                raise cleaned_up(version, self.uri) from error
+            sizes: dict[str, tuple[int, int]] = {}
+            if not self._options.limits.is_none:
+                adds = read_change(self._store, self._snapshot.root, version).adds
+                sizes = {path: (_rows_of(add), int(add.get("size") or 0)) for path, add in adds.items()}
+            pieces: list[Piece] = [
+                _FilePiece(1, *sizes.get(change.file.path, (0, 0)), self._part(reader, change, times.get(version, 0)))
+                for change in changes
+            ]
+            yield VersionPieces(version, pieces, False)
 
     def _part(self, reader: TableFileReader, change: FileChange, time_ms: int) -> FileRows:
         return FileRows(
             reader, self._schema, self._options.read, self._driver_zone, change, self._options.feed, time_ms
         )
 
-    def _file(self, reader: TableFileReader, path: str, action: Mapping[str, Any]) -> TableFile:
+    def _file(self, reader: TableFileReader, version: int, path: str, action: Mapping[str, Any]) -> TableFile:
         spelled = action.get("partitionValues") or {}
         names = {physical: name for name, physical in reader.physical_names().items()}
         partition = {
-            names[physical]: self._parsed(names[physical], value)
+            names[physical]: self._parsed(reader, version, names[physical], value)
             for physical, value in spelled.items()
             if physical in names
         }
         return TableFile(path, partition, action.get("deletionVector"))
 
-    def _present(self, files: list[TableFile], then: Mapping[str, str], reader: TableFileReader) -> list[TableFile]:
+    def _present(
+        self, files: list[TableFile], then: Mapping[str, str], reader: TableFileReader, version: int
+    ) -> list[TableFile]:
         """Files of a version with their partition values under the names, and in the types, that columns have now.
 
         Args:
             files: The files.
             then: The columns of the version: for each logical name the physical one.
             reader: Has the columns of now.
+            version: The version.
         """
         now = {physical: name for name, physical in reader.physical_names().items()}
         names = {name: now[physical] for name, physical in then.items() if physical in now}
@@ -357,7 +363,7 @@ class DeltaHistory(TableHistory):
                 return value
             key = (name, partition_text(value))
             if key not in known:
-                known[key] = self._parsed(*key)
+                known[key] = self._parsed(reader, version, *key)
             return known[key]
 
         return [
@@ -370,9 +376,10 @@ class DeltaHistory(TableHistory):
             for file in files
         ]
 
-    def _parsed(self, name: str, text: str | None) -> pa.Scalar:
-        """A partition value of a file as the type that its column has now."""
-        return pa.array(self._snapshot.parse_partition_values(name, [text]))[0]
+    def _parsed(self, reader: TableFileReader, version: int, name: str, text: str | None) -> pa.Scalar:
+        """A partition value of a version as the type that its column has now."""
+        with other_types(reader, version):
+            return pa.array(self._snapshot.parse_partition_values(name, [text]))[0]
 
     def _reader(self, snapshot: Snapshot) -> TableFileReader:
         files = FileLocator(self._store, snapshot.root, dict(self._address.storage_options))
