@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -188,6 +189,11 @@ class _Imports(Staging):
         super().__init__()
         self.objects = ImportedObjects(folder, memory_bytes=MEMORY_BYTES)
         self._stream: ChangeStream | None = None
+
+    @contextmanager
+    def taken(self) -> Iterator[Staging]:
+        """Itself: nobody else adds to it."""
+        yield self
 
     def changes(self) -> ChangeStream:
         """All of it, once."""

@@ -113,8 +113,9 @@ class TransactionBranch(LacksNames, WriteableReference):
         Stores that were opened over it have ended then: ask for `store_uri` again. See `Branch.commit`.
         """
         new = NewCommit(self.id, message, {} if metadata is None else metadata, committer, date)
-        made = commit_staging(self._core, self._staging, new, allow_empty=allow_empty, on_lost=self._on_lost)
-        self._end_stores()
+        made = commit_staging(
+            self._core, self._staging, new, allow_empty=allow_empty, on_lost=self._on_lost, seal=self._end_stores
+        )
         return Reference(self._core, made.id)
 
     def merge_into(self, destination_branch: ReferenceType, *, dry_run: bool = False, **options: Any) -> str:
@@ -194,13 +195,10 @@ class TransactionBlock:
         inner, self._inner = self._inner, None
         if inner is None:
             return
-        # What is still open on it writes nothing more.
-        inner._end_stores()
-        try:
-            if kind is None:
-                self._commit(inner)
-        finally:
-            inner._end()
+        # What is still open on it, or hooks and threads that have kept it, write nothing more: nothing would commit it.
+        inner._end()
+        if kind is None:
+            self._commit(inner)
 
     def _commit(self, inner: TransactionBranch) -> None:
         if len(inner._staging):

@@ -71,7 +71,4 @@ class WriteableReference(Reference):
                 f"expected 'reset', or 'object' or 'common_prefix' with a path, found {path_type!r} with {path!r}"
             )
         wanted = [p for p, _ in staging.within(path)] if path_type == "common_prefix" else [path]
-        for found in wanted:
-            staging.forget(found)
-        if not len(staging):
-            staging.clear()
+        staging.forget(wanted)

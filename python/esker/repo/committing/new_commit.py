@@ -78,7 +78,7 @@ def commit_onto(
     core: RepositoryCore,
     new: NewCommit,
     content: Callable[[Commit], Content],
-    landed: Callable[[], None] | None = None,
+    landed: Callable[[Commit], None] = lambda made: None,
 ) -> Commit:
     """Commits onto a branch, and returns the commit.
 
@@ -86,7 +86,7 @@ def commit_onto(
         core: The repository.
         new: What the commit says.
         content: What it holds, given the branch's last commit. What this raises ends it.
-        landed: Called as soon as the branch has moved.
+        landed: Called with the commit as soon as the branch has moved.
 
     Raises:
         CommitConflictError: Other writers were faster every time.
@@ -101,9 +101,8 @@ def commit_onto(
         return entry_to(core, "commit", commit, needs)
 
     entry = move_branch(core, new.branch, build, new.what)
-    if landed is not None:
-        landed()
     made = core.commit_of(entry, new.branch)
+    landed(made)
     run_after(core, after, new.branch, new.merged, made)
     return made
 

@@ -35,8 +35,11 @@ def commit_staging(
     allow_empty: bool = False,
     on_lost: OnLost = OnLost.REPLAY,
     check: Callable[[str, str], None] = lambda before, after: None,
+    seal: Callable[[], None] = lambda: None,
 ) -> Commit:
-    """Commits what is staged, and nothing else; it is not staged any more then.
+    """Commits what is staged now, and nothing else; it is not staged any more then.
+
+    What other threads and hooks stage meanwhile stays staged, whether the commit lands or not.
 
     Args:
         core: The repository.
@@ -45,6 +48,7 @@ def commit_staging(
         allow_empty: Commits even if nothing changes.
         on_lost: What to do with commits of tables to which others have committed meanwhile.
         check: Called with the metaranges of the base and of what is staged over it; what it raises ends the commit.
+        seal: Called when the branch has moved: ends the stores that stage there.
 
     Raises:
         NoChangesError: Nothing is staged, or what is staged changes nothing.
@@ -53,27 +57,32 @@ def commit_staging(
     """
     core.check_unprotected(new.branch)
     new = replace(new, message=check_text(new.message, "a message"), metadata=check_pairs(new.metadata, "metadata"))
-    base = staging.base or core.head(new.branch)
-    check_committable(core, new.branch, staging)
-    staging.forget_dropped()
-    began = moment()
-    ours = stored_ranges(core, new.branch, base, staging, allow_empty=allow_empty)
-    check(base.meta_range_id, ours)
-    versions: dict[str, tuple[int, ...]] = {}
+    with staging.taken() as taken:
+        base = taken.base or core.head(new.branch)
+        check_committable(core, new.branch, taken)
+        taken.forget_dropped()
+        began = moment()
+        ours = stored_ranges(core, new.branch, base, taken, allow_empty=allow_empty)
+        check(base.meta_range_id, ours)
+        versions: dict[str, tuple[int, ...]] = {}
 
-    def content(dest: Commit) -> Content:
-        check_committable(core, new.branch, staging)
-        with explained(core.store, base.id):
-            found = landed_on(core, new.branch, base, ours, dest, staging, on_lost)
-        versions.clear()
-        versions.update(found.versions)
-        return Content(found.content, Needs(frozenset(staging.sources), began, found.staging))
+        def content(dest: Commit) -> Content:
+            check_committable(core, new.branch, taken)
+            with explained(core.store, base.id):
+                found = landed_on(core, new.branch, base, ours, dest, taken, on_lost)
+            versions.clear()
+            versions.update(found.versions)
+            return Content(found.content, Needs(frozenset(taken.sources), began, found.staging))
 
-    def landed() -> None:
-        staging.clear()
-        staging.versions = dict(versions)
+        def landed(made: Commit) -> None:
+            seal()
+            # What was staged since saw neither what others have committed meanwhile nor other numbers of versions:
+            # against the content that it saw, the next commit finds the conflicts.
+            seen = made if made.meta_range_id == ours else replace(base, meta_range_id=ours)
+            staging.drop(taken, seen)
+            staging.versions = dict(versions)
 
-    return commit_onto(core, new, content, landed=landed)
+        return commit_onto(core, new, content, landed=landed)
 
 
 def check_committable(core: RepositoryCore, branch: str, staging: Staging) -> None:

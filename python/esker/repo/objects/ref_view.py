@@ -131,7 +131,8 @@ class BranchView(RefView):
     def found(self, path: str) -> tuple[ObjectInfo | None, str | Staging]:
         """What is at a path, and the id of the commit that it is part of, or where it is staged."""
         staging = self.staging
-        return (staging.get(path), staging) if check_text(path, "a path") in staging else super().found(path)
+        is_staged, change = staging.lookup(check_text(path, "a path"))
+        return (change, staging) if is_staged else super().found(path)
 
     def objects(
         self, prefix: str = "", after: str = "", delimiter: str = "", max_amount: int | None = None
@@ -182,26 +183,33 @@ class BranchView(RefView):
         self.core.check_unprotected(self.id)
         return self.commit()
 
-    def stage(self, path: str, change: ObjectInfo | None, began: Moment | None = None) -> None:
+    def stage(
+        self,
+        path: str,
+        change: ObjectInfo | None,
+        began: Moment | None = None,
+        source: str | Staging | None = None,
+    ) -> None:
         """Stages an object at a path, or with None that the path goes.
 
         Args:
             path: Where.
             change: What.
             began: When its bytes began to be written: garbage collection spares them by this age.
+            source: The id of the commit of which it is a copy, or where what is copied is staged: its bytes are no
+                younger for being staged once more.
         """
         staging = self.staging
-        staging.begin(self.check_writeable(path), began)
-        staging.stage(path, change)
+        while True:
+            emptied = staging.emptied
+            base = self.check_writeable(path)
+            # Another thread's commit may have taken what was staged, so that the base is behind it.
+            if staging.add(path, change, base, emptied=emptied, began=began, source=source):
+                return
 
     def stage_copy(self, found: ObjectInfo, source: str | Staging, path: str) -> None:
         """Stages an object at a path: one of a commit, whose id `source` is, or one that is staged somewhere."""
-        self.stage(path, replace(found, path=path))
-        if isinstance(source, Staging):
-            # Its bytes are no younger for being staged once more.
-            self.staging.take_over(source)
-        else:
-            self.staging.sources.add(source)
+        self.stage(path, replace(found, path=path), source=source)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._own_staging is not None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ..._native.graveler import ChangeStream, StagedPaths
 from ...exceptions import UnsupportedError
 from ..refs.clock import Moment, elapsed_s, moment
 from ..refs.commits import Commit
-from .batches import BATCH_ROWS, infos
+from .batches import BATCH_ROWS, infos, table
 from .object_info import ObjectInfo, microseconds_of, time_of
 
 
@@ -46,8 +48,19 @@ class StagedEntry:
     change: object
 
 
+@dataclass
+class _Since:
+    """What was noted of a staging since a commit took what was staged: that commit knows nothing of it."""
+
+    started: Moment = _NEVER
+    sources: set[str] = field(default_factory=set)
+
+
 class Staging:
     """Staged changes over a base commit: paths with new objects, and paths that are removed.
+
+    Threads share it. A commit works on a copy (`taken`), and when it has landed it takes away what was in the copy
+    (`drop`): what is staged meanwhile, be it by a hook, stays.
 
     Attributes:
         base: The base commit: the branch's last when the first change was staged; None while nothing is staged.
@@ -72,6 +85,9 @@ class Staging:
         self.expected: set[str] = set()
         self.versions: dict[str, tuple[int, ...]] = {}
         self._started: Moment = _NEVER
+        self._lock = threading.RLock()
+        self._since: list[_Since] = []
+        self._emptied = 0
 
     @classmethod
     def over(cls, paths: StagedPaths, base: Commit, age_s: float) -> Staging:
@@ -94,37 +110,79 @@ class Staging:
 
     def begin(self, base: Commit, started: Moment | None = None) -> None:
         """Sets the base commit, before the first change, whose bytes were begun to be written at a moment."""
-        if self.base is None:
-            self.base = base
-            self._started = moment() if started is None else started
-        elif started is not None:
-            self._started = _earlier(self._started, started)
+        with self._lock:
+            now = moment() if started is None else started
+            if self.base is None:
+                self.base = base
+                self._started = now
+            elif started is not None:
+                self._started = _earlier(self._started, started)
+            for since in self._since:
+                since.started = _earlier(since.started, now)
+
+    @property
+    def emptied(self) -> int:
+        """How often it was committed or forgotten: a base that was found before is too old then."""
+        return self._emptied
+
+    def add(
+        self,
+        path: str,
+        change: ObjectInfo | None,
+        base: Commit,
+        *,
+        emptied: int,
+        began: Moment | None = None,
+        source: str | Staging | None = None,
+    ) -> bool:
+        """Stages a change over a base that was found when `emptied` was this; False where another is to be found.
+
+        Args:
+            path: Where.
+            change: The object, or with None that the path goes.
+            base: What it goes over, if it is the first change.
+            emptied: `emptied` before the base was found.
+            began: When its bytes began to be written.
+            source: The id of the commit of which it is a copy, or where what is copied is staged.
+
+        Raises:
+            UnsupportedError: The transaction that it belongs to has ended.
+        """
+        with self._lock:
+            self.check_open()
+            if self.base is None and self._emptied != emptied:
+                return False
+            self.begin(base, began)
+            if isinstance(source, Staging):
+                self.take_over(source)
+            elif source is not None:
+                self._add_sources({source})
+            self.stage(path, change)
+            return True
 
     def take_over(self, other: Staging) -> None:
         """Takes over the age and the sources of another staging, from which something is staged here."""
         if other is not self:
-            self._started = _earlier(self._started, other._started)
-            self.sources |= other.sources
+            with self._lock:
+                self._started = _earlier(self._started, other._started)
+                for since in self._since:
+                    since.started = _earlier(since.started, other._started)
+                self._add_sources(other.sources)
+
+    def _add_sources(self, ids: set[str]) -> None:
+        self.sources |= ids
+        for since in self._since:
+            since.sources |= ids
 
     def stage(self, path: str, change: ObjectInfo | None) -> None:
         """Stages an object at a path, or with None that the path goes."""
-        if change is None:
-            self._paths.stage_removal(path)
-            return
-        self._paths.stage(
-            path,
-            change.physical_address,
-            change.size_bytes,
-            change.checksum,
-            microseconds_of(change.mtime),
-            change.content_type,
-            dict(change.metadata),
-            change.address_type,
-        )
+        with self._lock:
+            _put(self._paths, path, change)
 
     def end(self) -> None:
         """Refuses further changes: the transaction that it belongs to has ended."""
-        self._has_ended = True
+        with self._lock:
+            self._has_ended = True
 
     def check_open(self) -> None:
         """Refuses what is written to a transaction that has ended."""
@@ -167,10 +225,29 @@ class Staging:
         address, size, checksum, time_us, content_type, metadata, address_type = said
         return ObjectInfo(path, address, size, checksum, time_of(time_us), content_type, metadata, address_type)
 
-    def forget(self, path: str) -> None:
-        """Takes back what is staged at a path."""
-        self.check_not_shared()
-        self._paths.forget(path)
+    def lookup(self, path: str) -> tuple[bool, ObjectInfo | None]:
+        """Whether something is staged at a path, and what: see `get`."""
+        with self._lock:
+            return path in self._paths, self.get(path)
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """Takes back what is staged at some paths."""
+        with self._lock:
+            self.check_not_shared()
+            for path in paths:
+                self._paths.forget(path)
+            if not len(self._paths):
+                self.clear()
+
+    def take_back(self, path: str, change: ObjectInfo | None, before: tuple[bool, ObjectInfo | None]) -> None:
+        """Puts back what `lookup` found at a path before a change, unless that is not what is staged there any more."""
+        with self._lock:
+            if self.lookup(path) != (True, change):
+                return
+            if before[0]:
+                self.stage(path, before[1])
+            else:
+                self.forget([path])
 
     def check_not_shared(self) -> None:
         """Refuses to take back changes that stores have seen."""
@@ -179,7 +256,8 @@ class Staging:
 
     def saved(self) -> SavedStaging:
         """All of it, to be restored later."""
-        return SavedStaging(self._paths.copy(), self.base, frozenset(self.sources), self._started)
+        with self._lock:
+            return SavedStaging(self._paths.copy(), self.base, frozenset(self.sources), self._started)
 
     def restore(self, saved: SavedStaging) -> None:
         """Takes back what was staged since."""
@@ -187,15 +265,72 @@ class Staging:
         self._paths = StagedPaths() if saved.paths is None else saved.paths.copy()
         self.base, self.sources, self._started = saved.base, set(saved.sources), saved.started
 
+    @contextmanager
+    def taken(self) -> Iterator[Staging]:
+        """What is staged now, as a commit takes it: what is staged while the block works is not in it."""
+        since = _Since()
+        with self._lock:
+            found = Staging()
+            found.restore(self.saved())
+            found.own_imports = self.own_imports
+            # An entry is noted after it is staged.
+            found.entries = [entry for entry in self.entries if entry.path in found]
+            found.expected = set(self.expected)
+            found._since = [since]
+            self._since.append(since)
+        try:
+            yield found
+        finally:
+            with self._lock:
+                self._since = [one for one in self._since if one is not since]
+
+    def drop(self, taken: Staging, base: Commit) -> None:
+        """Forgets what a commit took, which has landed. What was staged since stays.
+
+        Args:
+            taken: What it took: the block's of `taken`.
+            base: What the rest is over then.
+        """
+        if taken is self:
+            self.clear()
+            return
+        with self._lock:
+            kept = StagedPaths()
+            for path, change in self._but(taken):
+                _put(kept, path, change)
+            (since,) = taken._since
+            # Stores note no time: what they have staged may be as old as the rest.
+            started = self._started if self._is_shared else since.started
+            entries, expected = [one for one in self.entries if one.path in kept], self.expected - taken.expected
+            self.clear()
+            self.expected |= expected
+            if len(kept):
+                self._paths, self.base, self._started = kept, base, started
+                self.sources |= since.sources
+                self.entries += entries
+
+    def _but(self, taken: Staging) -> Iterator[tuple[str, ObjectInfo | None]]:
+        """What is staged here and not there, or otherwise there."""
+        from_path = ""
+        while (batch := self._paths.within("", from_path, BATCH_ROWS)) is not None:
+            other = taken._paths.within("", from_path, BATCH_ROWS)
+            paths = table(batch).column("path")
+            # Mostly nothing was staged since, and a batch need not be decoded.
+            if other is None or not table(batch).equals(table(other)):
+                yield from (one for one in infos(batch) if taken.lookup(one[0]) != (True, one[1]))
+            from_path = paths[-1].as_py() + "\0"
+
     def clear(self) -> None:
         """Forgets all staged changes."""
-        # Stores that are still open keep what they saw.
-        self._paths, self._is_shared = StagedPaths(), False
-        self.sources.clear()
-        self.entries.clear()
-        self.expected.clear()
-        self.base = None
-        self._started = _NEVER
+        with self._lock:
+            # Stores that are still open keep what they saw, and so do listings.
+            self._paths, self._is_shared = StagedPaths(), False
+            self.sources.clear()
+            self.entries.clear()
+            self.expected.clear()
+            self.base = None
+            self._started = _NEVER
+            self._emptied += 1
 
     def forget_dropped(self, folder: str | None = None) -> None:
         """Forgets the log entries of tables of which nothing is left: they were dropped after they were made.
@@ -215,8 +350,8 @@ class Staging:
 
     def batches(self, prefix: str, from_path: str = "") -> Iterator[list[tuple[str, ObjectInfo | None]]]:
         """The same in batches, which grow: a caller that looks for one path decodes few."""
-        size = 64
-        while (batch := self._paths.within(prefix, from_path, size)) is not None:
+        size, paths = 64, self._paths
+        while (batch := paths.within(prefix, from_path, size)) is not None:
             found = list(infos(batch))
             yield found
             size = min(4 * size, BATCH_ROWS)
@@ -231,6 +366,22 @@ class Staging:
 def _log_of(entry: StagedEntry) -> str:
     """The folder in which an entry lies, with a `/` at its end."""
     return entry.path[: entry.path.rindex("/") + 1]
+
+
+def _put(paths: StagedPaths, path: str, change: ObjectInfo | None) -> None:
+    if change is None:
+        paths.stage_removal(path)
+        return
+    paths.stage(
+        path,
+        change.physical_address,
+        change.size_bytes,
+        change.checksum,
+        microseconds_of(change.mtime),
+        change.content_type,
+        dict(change.metadata),
+        change.address_type,
+    )
 
 
 def _earlier(one: Moment, other: Moment) -> Moment:
