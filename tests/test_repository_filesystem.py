@@ -198,3 +198,28 @@ def test_a_transaction_keeps_all_of_its_block_staged_or_nothing(fs: RepositoryFi
     with fs.transaction:
         fs.put_file(__file__, "main/this")
     assert fs.repository.branch("main").object("this").exists()
+
+
+def test_a_failed_transaction_takes_back_its_own_and_nothing_of_others(fs: RepositoryFileSystem) -> None:
+    main = fs.repository.branch("main")
+    fs.pipe("main/both", b"before")
+    with suppress(KeyError), fs.transaction:
+        fs.pipe("main/own", b"1")
+        main.object("theirs").upload("2")
+        fs.pipe("main/both", b"own")
+        main.object("both").upload("theirs")
+        fs.pipe("main/both", b"own again")
+        fs.cp_file("main/both", "main/copy")
+        fs.pipe("main/last", b"own")
+        main.object("last").upload("theirs")
+        main.object("gone").upload("3")
+        raise KeyError
+    assert fs.cat(["main/both", "main/last"]) == {"main/both": b"theirs", "main/last": b"theirs"}
+    assert [change.path for change in main.uncommitted()] == ["both", "gone", "last", "theirs"]
+    with suppress(KeyError), fs.transaction:
+        fs.pipe("main/landed", b"1")
+        main.commit("by others")
+        fs.pipe("main/landed", b"2")
+        raise KeyError
+    assert not list(main.uncommitted())
+    assert fs.cat("main/landed") == b"1"

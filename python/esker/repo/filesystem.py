@@ -142,6 +142,8 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
             raise InvalidArgumentError(f"expected a branch and a path below it, found {path!r}")
         branch = self.repository.branch(ref)
         branch.get_commit()
+        if self._intrans:
+            branch._view = self.transaction.view(ref)
         return branch, key
 
     def _writeable(self, path: str) -> WriteableObject:

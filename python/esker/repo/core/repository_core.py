@@ -128,10 +128,6 @@ class RepositoryCore:
         found = self._staging.get(branch)
         return self._staging.setdefault(branch, Staging()) if found is None else found
 
-    def staged(self) -> dict[str, Staging]:
-        """What this process has written to all branches and not committed."""
-        return dict(self._staging)
-
     def settings(self) -> Settings:
         """The settings as they were some seconds ago."""
         read, settings = self._settings
