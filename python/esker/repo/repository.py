@@ -227,9 +227,10 @@ class Repository:
         """Takes over the refs of a dump, by default the newest one that lies in this repository's `_lakefs/`.
 
         Raises:
-            AlreadyExistsError: Something was committed here already.
+            AlreadyExistsError: Something was committed here already, or a branch or tag of the dump exists.
+            NotFoundError: What a ref of the dump leads to was not copied.
         """
-        from .upkeep.dump import restore_refs
+        from .upkeep.restore import restore_refs
 
         restore_refs(self._core, refs)
 

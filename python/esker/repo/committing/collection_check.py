@@ -5,12 +5,15 @@ Called after the commit's object is stored; see `refs.gc_runs` for why this orde
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from ..._native.store import Store
 from ...exceptions import CommitConflictError, NotFoundError
 from ..core.repository_core import RepositoryCore
 from ..errors import ExpiredError
 from ..objects.batches import table
-from ..refs.clock import elapsed_s
+from ..refs.clock import elapsed_s, store_time
 from ..refs.commits import Commit
 from ..refs.expired import expired_ids
 from ..refs.gc_runs import DEAD_S, Condemned, put_time, read_run
@@ -18,8 +21,8 @@ from ..refs.layout import COMMITS, RUNS, TABLES
 from .needs import Needs, check_bytes
 
 
-def _runs(core: RepositoryCore, commit: Commit) -> list[tuple[Condemned, bool]]:
-    """What runs have announced, and whether each may still delete. The commit's object was put just now."""
+def _runs(core: RepositoryCore, now_of: Callable[[], float]) -> list[tuple[Condemned, bool]]:
+    """What runs have announced, and whether each may still delete, given the store's time."""
     found: list[tuple[Condemned, bool]] = []
     now: float | None = None
     for meta in core.store.list(RUNS):
@@ -29,7 +32,7 @@ def _runs(core: RepositoryCore, commit: Commit) -> list[tuple[Condemned, bool]]:
         lives = not run.ended
         if lives:
             if now is None:
-                now = put_time(core.store.head(COMMITS + commit.id))
+                now = now_of()
             # One that is silent for so long has deleted nothing for half of it. By the store's clock, which both share.
             lives = not now - put_time(meta) > 2 * DEAD_S
         if not lives:
@@ -40,7 +43,16 @@ def _runs(core: RepositoryCore, commit: Commit) -> list[tuple[Condemned, bool]]:
 
 def reach_of_living(core: RepositoryCore, commit: Commit) -> float:
     """Up to when objects were put that collections at work may yet delete. The commit's object was put just now."""
-    return max((run.before for run, lives in _runs(core, commit) if lives), default=float("-inf"))
+    return max((run.before for run, lives in _runs(core, partial(_put, core, commit)) if lives), default=float("-inf"))
+
+
+def goes(core: RepositoryCore, tables: set[str]) -> bool:
+    """Whether a collection at work may yet delete some of these tables."""
+    return any(lives and tables & run.tables for run, lives in _runs(core, partial(store_time, core.store)))
+
+
+def _put(core: RepositoryCore, commit: Commit) -> float:
+    return put_time(core.store.head(COMMITS + commit.id))
 
 
 def check_not_condemned(core: RepositoryCore, commit: Commit, needs: Needs) -> None:
@@ -59,7 +71,7 @@ def check_not_condemned(core: RepositoryCore, commit: Commit, needs: Needs) -> N
     if needs.began is not None and elapsed_s(needs.began) > DEAD_S:
         raise CommitConflictError("the commit was held up for more than an hour; try again", retryable=True)
     # Runs are read first: what a run expires is in the list before it is announced.
-    runs = _runs(core, commit)
+    runs = _runs(core, partial(_put, core, commit))
     expired = needs.sources & expired_ids(core.store) if needs.sources else frozenset()
     for run, lives in runs:
         if lives:
@@ -74,14 +86,15 @@ def check_not_condemned(core: RepositoryCore, commit: Commit, needs: Needs) -> N
         return
     ids = {commit.meta_range_id, *table(core.storage.ranges(commit.meta_range_id)).column("id").to_pylist()}
     for run, lives in runs:
-        if any(lives or not _is_there(core.store, id) for id in ids & run.tables):
+        if any(lives or not is_there(core.store, id) for id in ids & run.tables):
             raise CommitConflictError(
                 f"a garbage collection deletes tables that the commit {commit.id} needs; try again when it is done",
                 retryable=True,
             )
 
 
-def _is_there(store: Store, id: str) -> bool:
+def is_there(store: Store, id: str) -> bool:
+    """Whether a table is in the store, whatever is cached of it."""
     try:
         store.head(TABLES + id)
     except NotFoundError:

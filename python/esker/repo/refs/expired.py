@@ -55,7 +55,7 @@ def expired_ids(store: Store) -> set[str]:
     """
     paths = [EXPIRED_BEFORE, *store.list_paths(EXPIRED)]
     with ThreadPoolExecutor(min(_THREADS, len(paths))) as threads:
-        return set().union(*threads.map(lambda path: _read(store, path), paths))
+        return set().union(*threads.map(lambda path: listed_ids(store, path), paths))
 
 
 def join(store: Store, now: float) -> None:
@@ -67,7 +67,7 @@ def join(store: Store, now: float) -> None:
     ]
     if len(old) < JOINED:
         return
-    ids = set().union(*(_read(store, path) for path in old))
+    ids = set().union(*(listed_ids(store, path) for path in old))
     ExpiredList(store).write(ids)
     for path in old:
         store.delete(path)
@@ -98,7 +98,12 @@ def explained(store: Store, *ids: str) -> Iterator[None]:
         ) from error
 
 
-def _read(store: Store, path: str) -> list[str]:
+def listed_ids(store: Store, path: str) -> list[str]:
+    """The ids that one object lists, none where it is not there.
+
+    Raises:
+        CorruptFileError: It is no list of ids.
+    """
     try:
         data = store.get(path)
     except NotFoundError:

@@ -14,6 +14,7 @@ _esker/refs/packed_heads.json                the last entries of all branches, a
 _esker/gc/<32 hex>                           what a garbage collection is about to delete
 _esker/expired/<32 hex>                      ids of commits that a garbage collection has expired
 _esker/expired.json                          the same of earlier releases
+_lakefs/esker_expired.json                   the same beside a dump of refs
 _esker/clock                                 {}, put by those who ask the store for the time
 ```
 """
@@ -47,6 +48,8 @@ LAKEFS_OLD_MARKER = "dummy"
 """The same of old servers."""
 LAKEFS_REFS = "_lakefs/refs_manifest.json"
 """The newest dump of a repository's refs."""
+LAKEFS_EXPIRED = "_lakefs/esker_expired.json"
+"""Ids of commits of dumps that have expired."""
 
 FORMAT_VERSION = 1
 DIGITS = 20

@@ -28,7 +28,7 @@ from ..refs.clock import elapsed_s, moment, store_time, wait_until_after
 from ..refs.commits import Commit
 from ..refs.expired import ExpiredList, expired_ids, join
 from ..refs.gc_runs import Run, announced
-from ..refs.layout import DATA, LAKEFS_MARKER, LAKEFS_REFS, TABLES
+from ..refs.layout import DATA, LAKEFS_EXPIRED, LAKEFS_MARKER, LAKEFS_REFS, TABLES
 from ..refs.refs_dump import read_manifest
 from .retention import active_commits, led_to
 from .tips import RefTips, merge_bases
@@ -155,7 +155,7 @@ def _add_old(core: RepositoryCore, old: SortedNames, young_us: float) -> None:
     """Adds what is old enough to go."""
     for folder in [*core.store.list_folders(DATA), TABLES]:
         listed = core.store.list_batches(folder)
-        while old.add_batch(listed, before_us=young_us, but=[LAKEFS_MARKER, LAKEFS_REFS]):
+        while old.add_batch(listed, before_us=young_us, but=[LAKEFS_MARKER, LAKEFS_REFS, LAKEFS_EXPIRED]):
             pass
 
 
@@ -246,9 +246,13 @@ class _Marks:
             if commit.meta_range_id and self._is_new(commit.meta_range_id):
                 try:
                     self._content(commit.meta_range_id)
-                except NotFoundError:
+                except NotFoundError as error:
                     if commit.id in sure:
-                        raise
+                        raise NotFoundError(
+                            f"the content of the commit {commit.id} is gone, though a branch or tag leads to it: "
+                            f"{error}; nothing was deleted: put the object back, or delete what leads there",
+                            path=getattr(error, "path", None),
+                        ) from error
         for id in _dumped(self._core):
             self._is_new(id)
 
