@@ -173,7 +173,8 @@ def test_a_listing_goes_on_as_it_began_while_a_commit_lands(repo: Repository) ->
     assert len(list(listed)) == 200
 
 
-def test_of_an_unknown_commit_all_stays_staged(repo: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+def unknown(repo: Repository, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """A handle whose commit of `a` has landed, which it does not know; a hook has staged `meanwhile`."""
     monkeypatch.setattr("esker.commit.loop.Backoff.pause", lambda *_: 0.0)
     lost: list[str] = []
 
@@ -192,12 +193,53 @@ def test_of_an_unknown_commit_all_stays_staged(repo: Repository, monkeypatch: py
     stores.register("lost", opened)
     handle = Repository("lost://" + repo.uri)
     main = handle.branch("main")
-    handle.add_hook("pre-commit", lambda event: stage(main, "meanwhile"))
+
+    def hook(event: HookEvent) -> None:
+        if armed:
+            stage(main, "meanwhile")
+
+    handle.add_hook("pre-commit", hook)
     main.object("a").upload("1")
     armed.append(1)
     with pytest.raises(CommitStateUnknownError):
         main.commit("unknown")
     armed.clear()
+    return handle
+
+
+def test_of_an_unknown_commit_all_stays_staged(repo: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    handle = unknown(repo, monkeypatch)
     assert sorted(staged(handle)) == ["a", "meanwhile"]
-    main.commit("the rest")
+    handle.branch("main").commit("the rest")
     assert committed(repo) == {"old": "0", "a": "1", "meanwhile": "m"}
+
+
+def test_a_change_that_the_branch_got_by_others_is_no_commit(repo: Repository) -> None:
+    mine, theirs = repo.branch("main"), Repository(repo.uri).branch("main")
+    for branch in (mine, theirs):
+        branch.object("same").upload("1")
+        branch.object("old").delete()
+    last = theirs.commit("first").id
+    with pytest.raises(NoChangesError, match=f"has all that is staged already, by the commit {last}"):
+        mine.commit("second")
+    assert mine.get_commit().id == last
+    assert not staged(repo)
+    mine.object("same").upload("2")
+    mine.commit("third")
+    theirs.object("same").upload("3")
+    theirs.object("more").upload("3")
+    mine.object("same").upload("3")
+    theirs.commit("fourth")
+    mine.commit("empty", allow_empty=True)
+    assert [commit.message for commit in mine.log()][:3] == ["empty", "fourth", "third"]
+
+
+def test_a_commit_that_had_landed_unknown_is_not_made_again(repo: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    handle = unknown(repo, monkeypatch)
+    main = handle.branch("main")
+    main.reset_changes("object", "meanwhile")
+    with pytest.raises(NoChangesError, match=f"by the commit {repo.branch('main').get_commit().id}"):
+        main.commit("again")
+    main.object("a").upload("2")
+    main.commit("goes on")
+    assert committed(repo) == {"old": "0", "a": "2"}

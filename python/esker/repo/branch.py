@@ -129,7 +129,8 @@ class Branch(WriteableReference):
             allow_empty: Commits even if nothing changes.
 
         Raises:
-            NoChangesError: Nothing is staged, or what is staged changes nothing.
+            NoChangesError: Nothing is staged, or what is staged changes nothing. What the branch got by others, or by a
+                commit of which it was not known whether it had landed, is not staged any more.
             MergeConflictError: Others have changed the same paths; it lists them. What is staged stays.
         """
         new = NewCommit(self.id, message, {} if metadata is None else metadata, committer, date)

@@ -17,6 +17,7 @@ from dataclasses import replace
 from ...exceptions import InvalidArgumentError
 from ..core.repository_core import RepositoryCore
 from ..errors import NoChangesError
+from ..objects.batches import rows
 from ..objects.staging import Staging
 from ..refs.clock import moment
 from ..refs.commits import Commit
@@ -51,7 +52,8 @@ def commit_staging(
         seal: Called when the branch has moved: ends the stores that stage there.
 
     Raises:
-        NoChangesError: Nothing is staged, or what is staged changes nothing.
+        NoChangesError: Nothing is staged, or what is staged changes nothing: the base has it already, or the branch by
+            now, as after a commit whose reply was lost. In the second case it is not staged any more.
         MergeConflictError: Others have changed the same paths. What is staged stays.
         TableConflictError: Others have changed the same table in a way that leaves no room. What is staged stays.
     """
@@ -72,6 +74,13 @@ def commit_staging(
                 found = landed_on(core, new.branch, base, ours, dest, taken, on_lost)
             versions.clear()
             versions.update(found.versions)
+            # A table's own commit loop knows its entry by its write id.
+            if not allow_empty and on_lost is not OnLost.TAKEN and _is_same(core, base, dest, found.content):
+                landed(dest)
+                raise NoChangesError(
+                    f"branch {new.branch!r} has all that is staged already, by the commit {dest.id} or one before it: "
+                    "nothing was committed, and it is not staged any more; allow_empty commits all the same"
+                )
             return Content(found.content, Needs(frozenset(taken.sources), began, found.staging))
 
         def landed(made: Commit) -> None:
@@ -83,6 +92,16 @@ def commit_staging(
             staging.versions = dict(versions)
 
         return commit_onto(core, new, content, landed=landed)
+
+
+def _is_same(core: RepositoryCore, base: Commit, dest: Commit, content: str) -> bool:
+    """Whether what was brought onto the branch's last commit changes nothing there. Of the base it is known already."""
+    if dest.meta_range_id == base.meta_range_id:
+        return False
+    # The same bytes may have been put at two addresses.
+    return content == dest.meta_range_id or not any(
+        True for _ in rows(core.storage.diff(dest.meta_range_id, content), 1)
+    )
 
 
 def check_committable(core: RepositoryCore, branch: str, staging: Staging) -> None:
