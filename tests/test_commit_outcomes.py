@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -22,7 +23,14 @@ from esker._native.fault import FaultStore
 from esker._native.store import Store
 from esker.commit.loop import Backoff
 from esker.commit.orphans import Outcome, StagedFiles
-from esker.exceptions import CommitConflictError, CommitStateUnknownError, EskerError, IOFailedError, NotFoundError
+from esker.exceptions import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    EskerError,
+    InvalidArgumentError,
+    IOFailedError,
+    NotFoundError,
+)
 from esker.fragment import write_fragments
 from esker.lance.commit import STAGED_TIME_S, LanceCommit
 from esker.lance.log import LanceLog, NamingScheme
@@ -468,6 +476,18 @@ def test_a_lock_that_cannot_be_taken_commits_nothing_and_says_so(tmp_path: Path)
         esker.write_dataset(_rows(50, 1), uri, mode="append", commit_lock=busy)
     assert esker.dataset(uri).version == 2
     assert len(list(Path(uri, "data").iterdir())) == files
+
+
+def test_a_lock_that_is_no_context_manager_commits_nothing_and_says_so(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    _seed(uri)
+
+    def lock(version: int) -> Any:
+        """Takes some lock, and gives nothing back that would release it."""
+
+    with pytest.raises(InvalidArgumentError, match="commit_lock to return a context manager.*found NoneType"):
+        esker.write_dataset(_rows(50, 1), uri, mode="append", commit_lock=lock)
+    assert esker.dataset(uri).version == 2
 
 
 def test_a_lock_that_fails_after_the_put_does_not_undo_it(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
+from ..exceptions import InvalidArgumentError
 from .protocol import CommitLock, NothingPut
 
 
@@ -30,6 +31,12 @@ def held(lock: CommitLock | None, version: int, unreleased: dict[int, Exception]
         return
     try:
         granted = lock(version)
+        if not isinstance(granted, AbstractContextManager):
+            raise InvalidArgumentError(
+                f"expected commit_lock to return a context manager for version {version}, found "
+                f"{type(granted).__name__}; nothing was committed: return the lock, or decorate the function with "
+                "contextlib.contextmanager"
+            )
         granted.__enter__()
     except Exception as error:
         raise NothingPut(error) from error
