@@ -368,6 +368,17 @@ def test_packing_joins_the_ranges_of_many_appends(repo: Repository) -> None:
         repo.branch("main").repack()
 
 
+def test_packing_passes_the_protection_of_a_branch_whose_content_stays(repo: Repository) -> None:
+    for n in range(12):
+        write(repo, "main", {f"{n:03}/x": "x"})
+    repo.change_settings(protected_branches=["main"])
+    before = read(repo, "main")
+    repo.branch("main").repack()
+    assert read(repo, "main") == before
+    with pytest.raises(ProtectedBranchError):
+        repo.branch("main").object("y").upload("y")
+
+
 def test_pandas_pyarrow_and_duckdb_read_and_write_paths_of_a_branch(repo: Repository) -> None:
     files = RepositoryFileSystem(repo)
     repo.branch("dev/x").create("main")

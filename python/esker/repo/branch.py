@@ -179,6 +179,8 @@ class Branch(WriteableReference):
     def repack(self, *, committer: str | None = None) -> Reference:
         """Joins the small ranges that a history of appends has left, with a commit whose content is the same.
 
+        Also of a protected branch: nothing that the branch holds changes.
+
         Raises:
             NoChangesError: There is nothing to join.
         """
