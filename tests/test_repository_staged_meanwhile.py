@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+import esker
 from esker._native.fault import FaultStore
 from esker._native.store import Store
 from esker.exceptions import CommitStateUnknownError, UnsupportedError
@@ -150,6 +152,29 @@ def test_a_block_commits_at_its_end_what_was_staged_while_it_committed(repo: Rep
         assert [change.path for change in tx.uncommitted()] == ["meanwhile"]
     assert committed(repo) == {"old": "0", "a": "1", "meanwhile": "m"}
     assert [event.commit.message for event in seen] == ["within", "end"]
+
+
+def test_a_table_that_is_written_in_a_block_while_it_commits_is_committed_at_its_end(repo: Repository) -> None:
+    calls: list[HookEvent] = []
+    with repo.branch("main").transact("end") as tx:
+
+        def append(event: HookEvent) -> None:
+            calls.append(event)
+            if len(calls) == 1:
+                esker.write_dataset(pa.table({"n": [2]}), tx.store_uri("t"), mode="append")
+                # The block is brought onto what others have committed, and the table is not.
+                others = Repository(repo.uri).branch("main")
+                others.object("theirs").upload("1")
+                others.commit("theirs")
+
+        esker.write_dataset(pa.table({"n": [1]}), tx.store_uri("t"))
+        repo.add_hook("pre-commit", append)
+        tx.commit("within")
+        assert esker.dataset(tx.store_uri("t")).count_rows() == 2
+        assert esker.dataset(repo.branch("main").store_uri("t")).count_rows() == 1
+    assert esker.dataset(repo.branch("main").store_uri("t")).to_table() == pa.table({"n": [1, 2]})
+    assert tx.versions == {"t": (2,)}
+    assert list(repo.fsck(tables=True)) == []
 
 
 def test_a_block_that_ends_takes_nothing_more_from_hooks(repo: Repository) -> None:
