@@ -2,7 +2,8 @@
 //!
 //! mimalloc looks for room near where a thread found some last. Pages of a file are encoded by one thread and freed by another, in blocks of
 //! megabytes that hardly ever have the same size: it took new memory instead of what it kept, and a write that uses 30 MB grew by 80. Here
-//! all threads share what was freed, and where nothing fits while somebody is [`Sparing`], as much of the oldest goes back to the system.
+//! all threads share what was freed. Where nothing fits, the oldest goes back to the system: as much as is taken while somebody is [`Sparing`],
+//! and what would make the process larger than its blocks in use ever did, as those of a scan of texts do not fit each other.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout};
@@ -26,6 +27,13 @@ const MOST: usize = 512;
 
 /// The most bytes of blocks that wait.
 const MOST_BYTES: usize = 1 << 30;
+
+/// Blocks in use and those that wait may always have so many bytes together.
+const LEAST_BYTES: usize = 32 << 20;
+
+/// Blocks of so many bytes that grow are moved piece by piece, so that they are not in memory twice.
+const HUGE: usize = 32 << 20;
+const PIECE: usize = 4 << 20;
 
 /// How often one looks whether another thread is done with the blocks, before one does without.
 const LOOKS: usize = 256;
@@ -161,6 +169,9 @@ struct Shared {
     sparing: AtomicUsize,
     /// Bytes that may wait while somebody is.
     kept: AtomicUsize,
+    /// Bytes of the large blocks that are in use, and the most that ever were.
+    used: AtomicUsize,
+    most_used: AtomicUsize,
 }
 
 // SAFETY: `with` alone looks at the blocks, and `busy` lets one thread at a time do so. A block's memory is nobody's while it waits, so that any
@@ -173,6 +184,8 @@ static SHARED: Shared = Shared {
     kept_for_ms: AtomicU64::new(10_000),
     sparing: AtomicUsize::new(0),
     kept: AtomicUsize::new(0),
+    used: AtomicUsize::new(0),
+    most_used: AtomicUsize::new(0),
 };
 
 impl Shared {
@@ -196,18 +209,37 @@ impl Shared {
     /// A block of so many bytes or some more, with whatever is in it.
     fn take(&self, size: usize, align: usize) -> Option<*mut u8> {
         let found = self.with(|blocks| blocks.take(size, align))?;
-        if found.is_none() && self.sparing.load(Ordering::Relaxed) > 0 {
-            let mut released = 0;
-            let kept = self.kept.load(Ordering::Relaxed);
-            while released < size {
-                let Some(block) = self.with(|blocks| blocks.oldest_beyond(kept)).flatten() else {
-                    break;
-                };
-                released += block.size;
-                release(block);
+        if found.is_none() {
+            let used = self.used.load(Ordering::Relaxed).saturating_add(size);
+            let most = self.most_used.load(Ordering::Relaxed).max(LEAST_BYTES);
+            self.release_beyond(most.saturating_sub(used), usize::MAX);
+            if self.sparing.load(Ordering::Relaxed) > 0 {
+                self.release_beyond(self.kept.load(Ordering::Relaxed), size);
             }
         }
         found.map(|block| block.memory)
+    }
+
+    /// Gives the oldest blocks back to the system, `bytes` at least, while those that are left have more bytes than may wait.
+    fn release_beyond(&self, kept: usize, bytes: usize) {
+        let mut released = 0_usize;
+        while released < bytes {
+            let Some(block) = self.with(|blocks| blocks.oldest_beyond(kept)).flatten() else {
+                break;
+            };
+            released = released.saturating_add(block.size);
+            release(block);
+        }
+    }
+
+    /// Counts a large block that is in use from now on.
+    fn count(&self, memory: *mut u8) {
+        if !memory.is_null() {
+            // SAFETY: the block is mimalloc's.
+            let size = unsafe { mi_usable_size(memory.cast::<c_void>()) };
+            let used = self.used.fetch_add(size, Ordering::Relaxed).saturating_add(size);
+            self.most_used.fetch_max(used, Ordering::Relaxed);
+        }
     }
 
     /// Keeps a block. False if it cannot be kept.
@@ -241,21 +273,54 @@ pub(crate) fn give_back() {
 
 /// Gives the memory of a block to the system, and its addresses to mimalloc.
 fn release(block: Block) {
-    #[cfg(target_os = "linux")]
-    {
-        // SAFETY: it takes no pointer.
-        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) })
-            .unwrap_or(1 << 16)
-            .max(1);
-        let skipped = block.memory.align_offset(page);
-        let whole = block.size.saturating_sub(skipped) / page * page;
-        if whole > 0 {
-            // SAFETY: the range lies within the block, which nobody uses; what is in it is of no use any more. Its memory stays mapped.
-            unsafe { libc::madvise(block.memory.add(skipped).cast(), whole, libc::MADV_DONTNEED) };
+    // SAFETY: the block came from mimalloc, is nobody's, and is in no list any more; what is in it is of no use.
+    unsafe {
+        forget(block.memory, block.size);
+        mi_free(block.memory.cast());
+    }
+}
+
+/// Gives the whole pages of some memory to the system, which stays mapped.
+///
+/// # Safety
+///
+/// All of it lies in one block of the caller's, and what is in it is of no use any more.
+#[cfg(target_os = "linux")]
+unsafe fn forget(memory: *mut u8, size: usize) {
+    // SAFETY: it takes no pointer.
+    let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) })
+        .unwrap_or(1 << 16)
+        .max(1);
+    let skipped = memory.align_offset(page);
+    let whole = size.saturating_sub(skipped) / page * page;
+    if whole > 0 {
+        // SAFETY: the caller's promise.
+        unsafe { libc::madvise(memory.add(skipped).cast(), whole, libc::MADV_DONTNEED) };
+    }
+}
+
+/// Does nothing on other systems.
+///
+/// # Safety
+///
+/// None is needed.
+#[cfg(not(target_os = "linux"))]
+unsafe fn forget(_: *mut u8, _: usize) {}
+
+/// Copies bytes from a block that is freed afterwards, and gives what was copied to the system.
+///
+/// # Safety
+///
+/// Both blocks are the caller's, have so many bytes, and are apart.
+unsafe fn transfer(from: *mut u8, to: *mut u8, bytes: usize) {
+    for start in (0..bytes).step_by(PIECE) {
+        let size = PIECE.min(bytes - start);
+        // SAFETY: the caller's promise; what was copied is of no use any more.
+        unsafe {
+            copy_nonoverlapping(from.add(start), to.add(start), size);
+            forget(from.add(start), size);
         }
     }
-    // SAFETY: the block came from mimalloc, is nobody's, and is in no list any more.
-    unsafe { mi_free(block.memory.cast()) };
 }
 
 /// Sizes of which blocks are asked for: an eighth apart at most, so that more of them fit each other.
@@ -276,11 +341,13 @@ unsafe impl GlobalAlloc for Allocator {
             // SAFETY: an alignment of a layout is a power of two.
             return unsafe { mi_malloc_aligned(layout.size(), layout.align()) }.cast();
         }
-        match SHARED.take(layout.size(), layout.align()) {
+        let memory = match SHARED.take(layout.size(), layout.align()) {
             Some(memory) => memory,
             // SAFETY: as above.
             None => unsafe { mi_malloc_aligned(rounded(layout.size()), layout.align()) }.cast(),
-        }
+        };
+        SHARED.count(memory);
+        memory
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
@@ -288,17 +355,23 @@ unsafe impl GlobalAlloc for Allocator {
             if let Some(memory) = SHARED.take(layout.size(), layout.align()) {
                 // SAFETY: the block has so many bytes, and is ours.
                 unsafe { memory.write_bytes(0, layout.size()) };
+                SHARED.count(memory);
                 return memory;
             }
         }
         // SAFETY: as above.
-        unsafe { mi_zalloc_aligned(layout.size(), layout.align()) }.cast()
+        let memory: *mut u8 = unsafe { mi_zalloc_aligned(layout.size(), layout.align()) }.cast();
+        if is_large(layout) {
+            SHARED.count(memory);
+        }
+        memory
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         if is_large(layout) {
             // SAFETY: the caller gives a block back that came from here, so mimalloc knows it.
             let size = unsafe { mi_usable_size(memory.cast::<c_void>()) };
+            SHARED.used.fetch_sub(size, Ordering::Relaxed);
             if SHARED.put(memory, size) {
                 return;
             }
@@ -324,7 +397,13 @@ unsafe impl GlobalAlloc for Allocator {
         // SAFETY: the caller's promise is the one that `alloc` and `dealloc` want; both blocks have the bytes that are copied, and are apart.
         unsafe {
             let made = self.alloc(wanted);
-            if !made.is_null() {
+            if !made.is_null() && layout.size() >= HUGE && new_size >= layout.size() && is_large(layout) {
+                SHARED
+                    .used
+                    .fetch_sub(mi_usable_size(memory.cast::<c_void>()), Ordering::Relaxed);
+                transfer(memory, made, layout.size());
+                mi_free(memory.cast());
+            } else if !made.is_null() {
                 copy_nonoverlapping(memory, made, layout.size().min(new_size));
                 self.dealloc(memory, layout);
             }
@@ -429,6 +508,15 @@ mod tests {
     }
 
     #[test]
+    fn test_huge_blocks_keep_their_bytes_as_they_grow() {
+        let mut held = Held::new(HUGE - 1, 64, 7, false);
+        for size in [HUGE, HUGE + PIECE / 2, 3 * HUGE + 12_345, HUGE / 2] {
+            held.resize(size);
+        }
+        held.free();
+    }
+
+    #[test]
     fn test_a_block_that_another_thread_frees_is_taken_again() {
         let mut blocks = Blocks::NONE;
         let block = |size: usize| Block {
@@ -461,6 +549,38 @@ mod tests {
     }
 
     #[test]
+    fn test_blocks_that_wait_make_nothing_larger_than_it_was() {
+        let shared = Shared {
+            busy: AtomicBool::new(false),
+            blocks: UnsafeCell::new(Blocks::NONE),
+            kept_for_ms: AtomicU64::new(60_000),
+            sparing: AtomicUsize::new(0),
+            kept: AtomicUsize::new(0),
+            used: AtomicUsize::new(0),
+            most_used: AtomicUsize::new(0),
+        };
+        let waiting = || shared.with(|blocks| blocks.bytes).unwrap();
+        let mut made = Vec::new();
+        // Each is larger than the one before by more than a quarter, and none is used for long.
+        let mut size = 1_usize << 20;
+        while size < 64 << 20 {
+            assert!(shared.take(size, 64).is_none());
+            let memory = unsafe { mi_malloc_aligned(size, 64) }.cast::<u8>();
+            shared.count(memory);
+            made.push(size);
+            let usable = unsafe { mi_usable_size(memory.cast()) };
+            shared.used.fetch_sub(usable, Ordering::Relaxed);
+            assert!(shared.put(memory, usable));
+            // Blocks are somewhat larger than asked for.
+            assert!(waiting() <= LEAST_BYTES.max(usable) / 4 * 5, "{} wait", waiting());
+            size += size / 2;
+        }
+        assert!(made.iter().sum::<usize>() > 2 * waiting());
+        shared.release_beyond(0, usize::MAX);
+        assert_eq!(waiting(), 0);
+    }
+
+    #[test]
     fn test_who_holds_the_blocks_keeps_nobody_waiting() {
         let shared = Shared {
             busy: AtomicBool::new(true),
@@ -468,6 +588,8 @@ mod tests {
             kept_for_ms: AtomicU64::new(1000),
             sparing: AtomicUsize::new(1),
             kept: AtomicUsize::new(0),
+            used: AtomicUsize::new(0),
+            most_used: AtomicUsize::new(0),
         };
         assert!(shared.take(1_000_000, 64).is_none());
         assert!(!shared.put(null_mut(), 1_000_000));

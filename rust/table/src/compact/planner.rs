@@ -15,7 +15,9 @@ use super::segments::{segments, CopyRule, Segment};
 use super::units::{Output, PageZones, Unit};
 use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
-use crate::read::{clip, groups, live, zone_map, FragmentProjection, FragmentReader, Projection, TableFiles};
+use crate::read::{
+    clip, count, groups, live, memory_of, zone_map, FragmentProjection, FragmentReader, Projection, TableFiles,
+};
 
 /// Rows of descriptions of blobs that are read at a time.
 const BLOB_ROWS: u64 = 64 * 1024;
@@ -28,6 +30,11 @@ const PAGE_OF_VALUES: u64 = 8 * 1024 * 1024;
 
 /// How many times smaller than its values a page may well be.
 const LIKELY_GAIN: u64 = 8;
+
+/// Where units would have more rows than this, the first few are read to see what they take in memory: repeated and compressed values may take
+/// hundreds of times what files hold of them.
+const UNKNOWN_ROWS: u64 = 16 * 1024;
+const SAMPLE_ROWS: u64 = 512;
 
 /// What all plans of a rewrite share.
 #[derive(Debug)]
@@ -144,7 +151,7 @@ impl Planner {
                             }),
                             Segment::Rows(rows) => {
                                 let per_row = per_row.max(columns.bytes_per_row());
-                                units.extend(sources.row_units(&columns, &outputs, rows, per_row));
+                                units.extend(sources.row_units(&columns, &outputs, rows, per_row).await?);
                             }
                         }
                     }
@@ -158,7 +165,11 @@ impl Planner {
         if !joint.fields.is_empty() {
             let columns = Arc::new(sources.project(&reader, joint.fields)?);
             let per_row = joint.bytes_per_row.max(columns.bytes_per_row());
-            units.extend(sources.row_units(&columns, &joint.outputs.into(), rows, per_row));
+            units.extend(
+                sources
+                    .row_units(&columns, &joint.outputs.into(), rows, per_row)
+                    .await?,
+            );
         }
         Ok(Some(units))
     }
@@ -206,20 +217,26 @@ impl Sources {
         }
     }
 
-    fn row_units(
+    async fn row_units(
         &self,
         columns: &Arc<FragmentProjection>,
         outputs: &Arc<[Output]>,
         rows: Vec<Range<u64>>,
         bytes_per_row: u64,
-    ) -> Vec<Unit> {
-        let size = (self.unit_bytes / bytes_per_row.max(1)).clamp(1, self.unit_rows.max(1));
+    ) -> Result<Vec<Unit>> {
+        let most = self.unit_rows.max(1);
+        let mut size = (self.unit_bytes / bytes_per_row.max(1)).clamp(1, most);
+        if size.min(count(&rows)) > UNKNOWN_ROWS && columns.varies() {
+            let sample = clip(rows.clone(), &mut 0, &mut { SAMPLE_ROWS });
+            let per_row = memory_of(&columns.read(&sample).await?) / SAMPLE_ROWS;
+            size = size.min(self.unit_bytes / per_row.max(1)).clamp(1, most);
+        }
         let units = groups(rows, size).map(|rows| Unit::Rows {
             columns: columns.clone(),
             outputs: outputs.clone(),
             rows,
         });
-        units.collect()
+        Ok(units.collect())
     }
 }
 
@@ -253,7 +270,7 @@ async fn blob_units(
     let columns = Arc::new(sources.project(reader, vec![values])?);
     let per_row = columns.bytes_per_row().max(16);
     let outputs: Arc<[Output]> = Arc::new([Output::Part(number)]);
-    units.extend(sources.row_units(&columns, &outputs, rows.to_vec(), per_row));
+    units.extend(sources.row_units(&columns, &outputs, rows.to_vec(), per_row).await?);
     Ok(())
 }
 

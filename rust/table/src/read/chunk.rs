@@ -11,6 +11,7 @@ use esker_expr::Predicate;
 use esker_file::Decoding;
 
 use super::by_value::{self, plain};
+use super::chunking::{Weight, Weights};
 use super::fragment_reader::FragmentProjection;
 use super::rows::{count, groups_by, mask_of, select};
 use super::steps::{order, Step};
@@ -21,8 +22,14 @@ use crate::error::{Result, TableError};
 /// The cost of one more run of rows in a column, in bytes that could be read and filtered in the same time (measured: about 200 ns).
 const RUN_COST: u64 = 1600;
 
+/// To decode takes as long as to read so many times fewer bytes.
+const DECODED: u64 = 4;
+
 /// The rows of a piece: what is decoded of a few columns is still in the processor's cache when the filter looks at it.
 const PIECE_ROWS: u64 = 64 * 1024;
+
+/// The most bytes in memory of the filter's columns of a piece.
+const PIECE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// Pieces end where pages' own units do.
 const PIECE_UNIT: u64 = 4096;
@@ -60,6 +67,8 @@ pub(super) struct ChunkPlan {
     pub(super) batch_size: Option<usize>,
     /// Whether the filter may be asked piece by piece: not where each piece has its own requests, or its own dictionaries.
     pub(super) in_pieces: bool,
+    /// What rows take in memory.
+    pub(super) weights: Arc<Weights>,
 }
 
 impl ChunkPlan {
@@ -98,7 +107,12 @@ struct Tested {
     kept: Vec<Range<u64>>,
     /// Which of the chunk's rows are left, where they were left out in one go.
     mask: Mask,
+    /// The most bytes of the filter's columns that were in memory at once.
+    bytes: u64,
 }
+
+/// Batches of a chunk, or what else was asked of it, and how many bytes of it were in memory at once.
+pub(super) type Taken<T> = Result<(T, u64)>;
 
 /// Which rows of a chunk are left.
 enum Mask {
@@ -113,17 +127,19 @@ pub(super) async fn read_chunk(
     plan: &ChunkPlan,
     source: &ChunkSource,
     rows: Vec<Range<u64>>,
-) -> Result<Vec<RecordBatch>> {
+) -> Taken<Vec<RecordBatch>> {
     if plan.steps.is_empty() {
         let others = source.other_columns.read_by(&rows, source.decoding).await?;
-        return split(plan, combine(plan, source, &rows, &[], &others)?);
+        let bytes = plan.weights.others.see(&others);
+        return Ok((split(plan, combine(plan, source, &rows, &[], &others)?)?, bytes));
     }
     let tested = test(plan, source, &rows).await?;
     if tested.kept.is_empty() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), tested.bytes));
     }
-    let others = read_kept(&source.other_columns, source.decoding, false, &rows, &tested).await?;
-    split(plan, combine(plan, source, &tested.kept, &tested.columns, &others)?)
+    let (others, bytes) = read_others(plan, source, &rows, &tested).await?;
+    let batch = combine(plan, source, &tested.kept, &tested.columns, &others)?;
+    Ok((split(plan, batch)?, tested.bytes.saturating_add(bytes)))
 }
 
 /// The rows that the filter keeps.
@@ -137,43 +153,51 @@ pub(super) async fn read_tested(
     source: &ChunkSource,
     rows: &[Range<u64>],
     kept: Vec<Range<u64>>,
-) -> Result<Vec<RecordBatch>> {
+) -> Taken<Vec<RecordBatch>> {
     let mut tested = Tested {
         columns: vec![None; plan.tested.fields().len()],
         mask: if kept == rows { Mask::All } else { Mask::ByRanges },
         kept,
+        bytes: 0,
     };
-    for (step, columns) in plan.steps.iter().zip(&source.filter_columns) {
+    let steps = plan.steps.iter().zip(&source.filter_columns).zip(&plan.weights.steps);
+    for ((step, columns), weight) in steps {
         if !step.places.iter().any(|place| plan.is_output(*place)) {
             continue;
         }
-        let batch = read_kept(columns, source.decoding, false, rows, &tested).await?;
+        let (batch, bytes) = read_kept((columns, weight), source.decoding, false, rows, &tested).await?;
+        tested.bytes = tested.bytes.saturating_add(bytes);
         for (place, array) in step.places.iter().zip(batch.columns()) {
             if let Some(column) = tested.columns.get_mut(*place) {
                 *column = Some(array.clone());
             }
         }
     }
-    let others = read_kept(&source.other_columns, source.decoding, false, rows, &tested).await?;
-    split(plan, combine(plan, source, &tested.kept, &tested.columns, &others)?)
+    let (others, bytes) = read_others(plan, source, rows, &tested).await?;
+    let batch = combine(plan, source, &tested.kept, &tested.columns, &others)?;
+    Ok((split(plan, batch)?, tested.bytes.saturating_add(bytes)))
 }
 
 /// How many rows of a chunk the filter keeps.
-pub(super) async fn count_chunk(plan: &ChunkPlan, source: &ChunkSource, rows: Vec<Range<u64>>) -> Result<u64> {
+pub(super) async fn count_chunk(plan: &ChunkPlan, source: &ChunkSource, rows: Vec<Range<u64>>) -> Taken<u64> {
     if plan.steps.is_empty() {
-        return Ok(count(&rows));
+        return Ok((count(&rows), 0));
     }
-    Ok(count(&test(plan, source, &rows).await?.kept))
+    let tested = test(plan, source, &rows).await?;
+    Ok((count(&tested.kept), tested.bytes))
 }
 
-/// Asks the filter of all rows, piece by piece where it keeps few of them.
+/// Asks the filter of all rows, piece by piece where it keeps few of them or its columns are large.
 async fn test(plan: &ChunkPlan, source: &ChunkSource, rows: &[Range<u64>]) -> Result<Tested> {
     let keeps_few = plan.steps.iter().any(|step| step.keeps_at_most(FEW));
-    if !plan.in_pieces || !keeps_few || count(rows) <= PIECE_ROWS {
+    let weight: u64 = plan.weights.steps.iter().map(Weight::bytes_per_row).sum();
+    let most = if keeps_few { PIECE_ROWS } else { u64::MAX };
+    let most = most.min((PIECE_BYTES / weight.max(1)).max(PIECE_UNIT));
+    if !plan.in_pieces || count(rows) <= most {
         return test_piece(plan, source, rows).await;
     }
     let mut all = Vec::new();
-    for piece in groups_by(rows.to_vec(), PIECE_UNIT, || PIECE_ROWS) {
+    for piece in groups_by(rows.to_vec(), PIECE_UNIT, || most) {
         all.push(test_piece(plan, source, &piece).await?);
     }
     Tested::joined(plan, all)
@@ -190,11 +214,16 @@ async fn test_piece(plan: &ChunkPlan, source: &ChunkSource, rows: &[Range<u64>])
         columns: vec![None; plan.tested.fields().len()],
         kept: rows.to_vec(),
         mask: Mask::All,
+        bytes: 0,
     };
     // What was asked of `tested.kept` already: rows that are to be left out, but not yet.
     let mut pending: Option<BooleanBuffer> = None;
     for number in order(&plan.steps, &bytes) {
-        let (Some(step), Some(columns)) = (plan.steps.get(number), source.filter_columns.get(number)) else {
+        let (Some(step), Some(columns), Some(weight)) = (
+            plan.steps.get(number),
+            source.filter_columns.get(number),
+            plan.weights.steps.get(number),
+        ) else {
             return Err(TableError::invalid(
                 "expected the filter's columns to be planned, found none",
             ));
@@ -202,14 +231,16 @@ async fn test_piece(plan: &ChunkPlan, source: &ChunkSource, rows: &[Range<u64>])
         // Rows are left out where it costs less than to ask all of them, or where a step may fail.
         if pending
             .as_ref()
-            .is_some_and(|mask| step.may_fail() || is_worth(mask, step, columns))
+            .is_some_and(|mask| step.may_fail() || is_worth(mask, step, columns, weight))
         {
             tested.narrow(plan, pending.take())?;
             if tested.kept.is_empty() {
                 return Ok(tested);
             }
         }
-        let batch = read_kept(columns, source.decoding, step.is_by_value(), rows, &tested).await?;
+        let read = read_kept((columns, weight), source.decoding, step.is_by_value(), rows, &tested);
+        let (batch, bytes) = read.await?;
+        tested.bytes = tested.bytes.saturating_add(bytes);
         for (place, array) in step.places.iter().zip(batch.columns()) {
             if let Some(column) = tested.columns.get_mut(*place) {
                 *column = Some(array.clone());
@@ -234,10 +265,16 @@ async fn test_piece(plan: &ChunkPlan, source: &ChunkSource, rows: &[Range<u64>])
 }
 
 /// Whether a step costs less if only the rows for which `mask` is true are read, run by run, and asked.
-fn is_worth(mask: &BooleanBuffer, step: &Step, columns: &FragmentProjection) -> bool {
+fn is_worth(mask: &BooleanBuffer, step: &Step, columns: &FragmentProjection, weight: &Weight) -> bool {
     let left = mask.count_set_bits() as u64;
-    let saved = (mask.len() as u64 - left).saturating_mul(columns.bytes_per_row().saturating_add(step.cost()));
+    let of_a_row = cost_of_a_row(columns, weight).saturating_add(step.cost());
+    let saved = (mask.len() as u64 - left).saturating_mul(of_a_row);
     left.saturating_mul(columns.num_columns()).saturating_mul(RUN_COST) < saved
+}
+
+/// What it costs to read a row among many, in bytes of files that could be read in the same time.
+fn cost_of_a_row(columns: &FragmentProjection, weight: &Weight) -> u64 {
+    columns.bytes_per_row().max(weight.bytes_per_row() / DECODED)
 }
 
 /// Where a mask is true, and not null.
@@ -278,6 +315,7 @@ impl Tested {
         Ok(Tested {
             columns: columns.collect::<Result<_>>()?,
             kept,
+            bytes: pieces.iter().map(|piece| piece.bytes).max().unwrap_or(0),
             mask: if is_all { Mask::All } else { Mask::ByRanges },
         })
     }
@@ -330,37 +368,53 @@ impl Tested {
     }
 }
 
+/// Reads the columns of what is left of `rows` that the filter did not read.
+async fn read_others(
+    plan: &ChunkPlan,
+    source: &ChunkSource,
+    rows: &[Range<u64>],
+    tested: &Tested,
+) -> Taken<RecordBatch> {
+    let columns = (&source.other_columns, &plan.weights.others);
+    read_kept(columns, source.decoding, false, rows, tested).await
+}
+
 /// Reads what is left of `rows`: that alone, or all of `rows` where that costs less.
 async fn read_kept(
-    columns: &FragmentProjection,
+    (columns, weight): (&FragmentProjection, &Weight),
     decoding: Decoding,
     by_value: bool,
     rows: &[Range<u64>],
     tested: &Tested,
-) -> Result<RecordBatch> {
-    let read = async |rows: &[Range<u64>]| match by_value {
-        true => columns.read_by_value(rows, decoding).await,
-        false => columns.read_by(rows, decoding).await,
+) -> Taken<RecordBatch> {
+    let read = async |rows: &[Range<u64>]| {
+        let batch = match by_value {
+            true => columns.read_by_value(rows, decoding).await,
+            false => columns.read_by(rows, decoding).await,
+        }?;
+        let bytes = weight.see(&batch);
+        Ok((batch, bytes))
     };
     let kept = tested.kept.as_slice();
-    let saved = (count(rows) - count(kept)).saturating_mul(columns.bytes_per_row());
+    let saved = (count(rows) - count(kept)).saturating_mul(cost_of_a_row(columns, weight));
     let cost = (kept.len() as u64)
         .saturating_mul(columns.num_columns())
         .saturating_mul(RUN_COST);
     if cost < saved || kept == rows {
         return read(kept).await;
     }
-    let all = read(rows).await?;
+    let (all, bytes) = read(rows).await?;
     if all.num_columns() == 0 {
         return read(kept).await;
     }
     let mask = match &tested.mask {
-        Mask::All => return Ok(all),
+        Mask::All => return Ok((all, bytes)),
         Mask::Some(mask) => mask.clone(),
         Mask::ByRanges => mask_of(rows, kept),
     };
     let mask = BooleanArray::new(mask, None);
-    arrow_select::filter::filter_record_batch(&all, &mask).map_err(|e| TableError::invalid(e.to_string()))
+    let left = arrow_select::filter::filter_record_batch(&all, &mask);
+    Ok((left.map_err(|e| TableError::invalid(e.to_string()))?, bytes))
 }
 
 fn combine(

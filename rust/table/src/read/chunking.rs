@@ -62,11 +62,17 @@ const PERMIT_BYTES: u64 = 64 * 1024;
 const FAR_DECODED_BYTES: u64 = 64 * 1024 * 1024;
 const NEAR_DECODED_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The most rows of the first chunks, where nobody knows how long values are that the files hold in few bytes.
+/// The same for values of any length, which files may hold in few bytes: so many times the bytes of the chunk in its files, from these on.
+const TIMES_DECODED: u64 = 3;
+const VARIABLE_DECODED_BYTES: u64 = 6 * 1024 * 1024;
+
+/// How many times as many bytes the columns may take if a filter keeps all rows of a chunk, where it kept few of those before.
+const TIMES_WHOLE: u64 = 4;
+
+/// The most rows of the first chunk, where nobody knows how long values are that the files hold in few bytes.
 const UNKNOWN_ROWS: u64 = 8 * 1024;
 
-/// The same in small fragments, which would be read in several requests for nothing, and behind a network, where each takes long.
-const SMALL_UNKNOWN_ROWS: u64 = 64 * 1024;
+/// The same behind a network, where each request takes long.
 const FAR_UNKNOWN_ROWS: u64 = 256 * 1024;
 
 /// The part of a chunk that the first one has where few rows may be enough.
@@ -83,8 +89,6 @@ pub(super) struct ChunkSize {
     /// A chunk ends at a multiple of it.
     pub(super) unit: u64,
     pub(super) bytes_per_row: u64,
-    /// The rows of the fragment.
-    pub(super) of_rows: u64,
 }
 
 impl ChunkSize {
@@ -159,7 +163,6 @@ fn size_of(bytes: u64, physical_rows: u64, batch_size: Option<usize>, threads: u
             tested_rows: 0,
             unit: 1,
             bytes_per_row: bytes,
-            of_rows: physical_rows,
         },
         None => ChunkSize {
             rows,
@@ -167,7 +170,6 @@ fn size_of(bytes: u64, physical_rows: u64, batch_size: Option<usize>, threads: u
             tested_rows: 0,
             unit,
             bytes_per_row: bytes,
-            of_rows: physical_rows,
         },
     }
 }
@@ -196,10 +198,63 @@ impl Ramp {
     }
 }
 
+/// How many bytes a row of some columns takes in memory: of values of any length the most on average that was read at once.
+#[derive(Debug)]
+pub(super) struct Weight {
+    bytes_per_row: AtomicU64,
+    is_fixed: bool,
+}
+
+impl Weight {
+    /// Of such columns, of which nothing was read yet.
+    pub(super) fn of(schema: &Schema) -> Weight {
+        let (bytes_per_row, is_fixed) = width_of(schema);
+        Weight {
+            bytes_per_row: AtomicU64::new(bytes_per_row),
+            is_fixed,
+        }
+    }
+
+    pub(super) fn bytes_per_row(&self) -> u64 {
+        self.bytes_per_row.load(Relaxed)
+    }
+
+    /// Takes in rows that were read, and returns their bytes.
+    pub(super) fn see(&self, batch: &RecordBatch) -> u64 {
+        let rows = batch.num_rows() as u64;
+        if self.is_fixed {
+            return rows.saturating_mul(self.bytes_per_row());
+        }
+        let bytes = memory_of(batch);
+        if rows > 0 {
+            self.bytes_per_row.fetch_max(bytes.div_ceil(rows), Relaxed);
+        }
+        bytes
+    }
+}
+
+/// The weights of what the chunks of a scan read.
+#[derive(Debug)]
+pub(super) struct Weights {
+    /// Of the columns of each step of the filter.
+    pub(super) steps: Vec<Weight>,
+    /// Of the other columns.
+    pub(super) others: Weight,
+}
+
+impl Weights {
+    /// Of a row that is read whole.
+    fn bytes_per_row(&self) -> u64 {
+        let steps: u64 = self.steps.iter().map(Weight::bytes_per_row).sum();
+        steps.saturating_add(self.others.bytes_per_row())
+    }
+}
+
 /// How many bytes a row takes in memory, which may be many times those that it takes in the files: chunks are cut by what others took.
 #[derive(Debug, Clone)]
 pub(super) struct Decoded {
-    /// The most of a row on average in a chunk so far, or what its columns take at least.
+    weights: Arc<Weights>,
+    /// The most of a row on average in a chunk so far: of those that were left out, only what the filter read.
     bytes_per_row: Arc<AtomicU64>,
     /// Whether a chunk was seen, or the types tell.
     is_known: Arc<AtomicBool>,
@@ -212,11 +267,11 @@ pub(super) struct Decoded {
 
 impl Decoded {
     /// Of rows with such columns.
-    pub(super) fn of(schema: &Schema) -> Decoded {
-        let widths: Vec<Option<u64>> = schema.fields().iter().map(|field| width(field.data_type())).collect();
-        let is_fixed = widths.iter().all(Option::is_some);
+    pub(super) fn of(schema: &Schema, weights: Arc<Weights>) -> Decoded {
+        let (bytes_per_row, is_fixed) = width_of(schema);
         Decoded {
-            bytes_per_row: Arc::new(AtomicU64::new(widths.iter().flatten().sum())),
+            weights,
+            bytes_per_row: Arc::new(AtomicU64::new(bytes_per_row)),
             is_known: Arc::new(AtomicBool::new(is_fixed)),
             is_fixed,
             rows: Arc::default(),
@@ -230,21 +285,20 @@ impl Decoded {
         rows > 0 && kept.saturating_mul(FEW_KEPT) <= rows
     }
 
-    /// Takes in a chunk that was read.
-    pub(super) fn see(&self, rows: u64, batches: &[RecordBatch]) {
-        let kept: usize = batches.iter().map(RecordBatch::num_rows).sum();
+    /// Takes in a chunk that was read: so many rows, of which some came out, and what was in memory of them at once.
+    pub(super) fn see(&self, rows: u64, kept: u64, bytes: u64) {
         self.rows.fetch_add(rows, Relaxed);
-        self.kept.fetch_add(kept as u64, Relaxed);
+        self.kept.fetch_add(kept, Relaxed);
         if rows == 0 || self.is_fixed {
             return;
         }
-        let columns = batches.iter().flat_map(|batch| batch.columns());
-        // Types whose memory Arrow cannot tell count nothing.
-        let bytes: usize = columns
-            .map(|column| column.to_data().get_slice_memory_size().unwrap_or(0))
-            .sum();
-        self.bytes_per_row.fetch_max((bytes as u64).div_ceil(rows), Relaxed);
+        self.bytes_per_row.fetch_max(bytes.div_ceil(rows), Relaxed);
         self.is_known.store(true, Relaxed);
+    }
+
+    /// Whether a chunk was seen, or the types tell what one takes.
+    pub(super) fn is_known(&self) -> bool {
+        self.is_known.load(Relaxed)
     }
 
     /// Bytes of a row in memory, as far as that is known.
@@ -254,23 +308,53 @@ impl Decoded {
 
     /// The rows of the next chunk, of `size.rows` at most: a multiple of its unit or of `batch_size`, one of them at least.
     pub(super) fn bounded(&self, rows: u64, size: ChunkSize, batch_size: Option<usize>, is_far: bool) -> u64 {
-        let most = if is_far { FAR_DECODED_BYTES } else { NEAR_DECODED_BYTES } / self.bytes_per_row().max(1);
-        let most = match self.is_known.load(Relaxed) {
+        let bytes = match is_far {
+            true => FAR_DECODED_BYTES,
+            false if self.is_fixed => NEAR_DECODED_BYTES,
+            false => {
+                let in_files = size.rows.saturating_mul(size.bytes_per_row);
+                let most = in_files.saturating_mul(TIMES_DECODED);
+                most.clamp(VARIABLE_DECODED_BYTES, NEAR_DECODED_BYTES)
+            }
+        };
+        let whole = bytes.saturating_mul(TIMES_WHOLE) / self.weights.bytes_per_row().max(1);
+        let most = (bytes / self.bytes_per_row().max(1)).min(whole);
+        let most = match self.is_known() {
             true => most,
             false if is_far => most.min(FAR_UNKNOWN_ROWS),
-            false if size.of_rows <= SMALL_UNKNOWN_ROWS => most.min(SMALL_UNKNOWN_ROWS),
             false => most.min(UNKNOWN_ROWS),
         };
         if rows <= most {
             return rows;
         }
-        let step = batch_size.map_or(size.unit, |size| size.max(1) as u64);
+        let step = match batch_size {
+            Some(size) => size.max(1) as u64,
+            None if self.is_fixed => size.unit,
+            // Long values are in no units, and a few of them are enough.
+            None => {
+                let mut units = UNITS.into_iter().filter(|unit| *unit <= size.unit);
+                units.find(|unit| *unit <= most).unwrap_or(1)
+            }
+        };
         (most / step).max(1).saturating_mul(step).min(rows)
     }
 }
 
+/// The bytes that rows take in memory. Types whose memory Arrow cannot tell count nothing.
+pub(crate) fn memory_of(batch: &RecordBatch) -> u64 {
+    let columns = batch.columns().iter();
+    let bytes = columns.map(|column| column.to_data().get_slice_memory_size().unwrap_or(0) as u64);
+    bytes.fold(0, u64::saturating_add)
+}
+
+/// Bytes of a row of the columns whose values take as many each, and whether those are all.
+fn width_of(schema: &Schema) -> (u64, bool) {
+    let widths: Vec<Option<u64>> = schema.fields().iter().map(|field| width(field.data_type())).collect();
+    (widths.iter().flatten().sum(), widths.iter().all(Option::is_some))
+}
+
 /// Bytes of a value, if all of the type take as many.
-fn width(data_type: &DataType) -> Option<u64> {
+pub(super) fn width(data_type: &DataType) -> Option<u64> {
     match data_type {
         DataType::Null => Some(0),
         DataType::Boolean => Some(1),
@@ -352,17 +436,24 @@ fn permits(bytes: u64) -> u32 {
 mod tests {
     use super::*;
 
+    /// Of a scan of such columns without a filter.
+    fn known(fields: Vec<arrow_schema::Field>) -> Decoded {
+        let schema = Schema::new(fields);
+        let others = Weight::of(&schema);
+        let steps = Vec::new();
+        Decoded::of(&schema, Arc::new(Weights { steps, others }))
+    }
+
     #[test]
     fn test_chunks_are_bounded_by_what_they_take_in_memory() {
         let field = |kind| arrow_schema::Field::new("c", kind, true);
-        let of = |kinds: &[DataType]| Decoded::of(&Schema::new(kinds.iter().cloned().map(field).collect::<Vec<_>>()));
+        let of = |kinds: &[DataType]| known(kinds.iter().cloned().map(field).collect());
         let size = ChunkSize {
             rows: 1 << 20,
             few_rows: 1 << 20,
             tested_rows: 0,
             unit: 4096,
             bytes_per_row: 1,
-            of_rows: 1 << 20,
         };
         let numbers = of(&vec![DataType::Int64; 64]);
         assert_eq!(numbers.bytes_per_row(), 512);
@@ -379,24 +470,42 @@ mod tests {
         let text = of(&[DataType::Utf8, DataType::Int32]);
         assert_eq!(text.bounded(size.rows, size, None, false), UNKNOWN_ROWS);
         assert_eq!(text.bounded(size.rows, size, None, true), FAR_UNKNOWN_ROWS);
-        let small = ChunkSize {
-            of_rows: 40_000,
-            ..size
-        };
-        assert_eq!(text.bounded(40_960, small, None, false), 40_960);
         let long = "x".repeat(1 << 12);
         let seen = RecordBatch::try_from_iter([(
             "c",
             Arc::new(arrow_array::StringArray::from(vec![long.as_str(); 64])) as arrow_array::ArrayRef,
         )]);
         let seen = seen.unwrap();
-        text.see(64, &[seen.slice(0, 32), seen.slice(32, 32)]);
+        assert!(!text.is_known());
+        let bytes = text.weights.others.see(&seen);
+        text.see(64, 64, bytes);
+        assert!(text.is_known());
+        let narrow = ChunkSize { rows: 1 << 20, ..size };
+        let fits = VARIABLE_DECODED_BYTES / text.bytes_per_row();
+        assert_eq!(text.bounded(size.rows, narrow, None, false), fits / 1024 * 1024);
+        // The more a chunk has in its files, the more it may have in memory.
+        let wide = ChunkSize {
+            bytes_per_row: 8,
+            ..size
+        };
         assert_eq!(
-            text.bounded(size.rows, ChunkSize { unit: 1, ..size }, None, false),
-            NEAR_DECODED_BYTES / text.bytes_per_row()
+            text.bounded(size.rows, wide, None, false),
+            NEAR_DECODED_BYTES / text.bytes_per_row() / 1024 * 1024
         );
+        // Rows that were left out took nothing, but those that follow may be kept.
+        let filtered = of(&[DataType::Utf8]);
+        filtered.weights.others.see(&seen);
+        filtered.see(1 << 20, 1, 1 << 13);
+        let whole = TIMES_WHOLE * VARIABLE_DECODED_BYTES / filtered.weights.bytes_per_row();
+        assert_eq!(filtered.bounded(size.rows, narrow, None, false), whole / 4096 * 4096);
+        // Values that are longer than that: as many as fit, and one at least.
+        let huge = of(&[DataType::Utf8]);
+        huge.see(1, 1, 100 << 10);
+        assert_eq!(huge.bounded(size.rows, narrow, None, false), 61);
+        huge.see(1, 1, 100 << 20);
+        assert_eq!(huge.bounded(size.rows, narrow, None, false), 1);
         assert!((4096..4112).contains(&text.bytes_per_row()), "{}", text.bytes_per_row());
-        text.see(0, &[]);
+        text.see(0, 0, 0);
         assert_eq!(of(&[DataType::Utf8]).bounded(100, size, None, false), 100);
     }
 
@@ -444,12 +553,11 @@ mod tests {
         // Numbers only.
         let numbers = with_few(size_of(48, 4_000_000, None, 2, NEAR_CHUNK_BYTES), 8, NEAR_CHUNK_BYTES);
         assert_eq!((numbers.rows, numbers.tested_rows), (numbers.few_rows, 0));
-        let decoded = Decoded::of(&Schema::new(vec![arrow_schema::Field::new("c", DataType::Int64, true)]));
+        let decoded = known(vec![arrow_schema::Field::new("c", DataType::Int64, true)]);
         assert!(!decoded.keeps_few());
-        decoded.see(20, &[]);
+        decoded.see(20, 0, 0);
         assert!(decoded.keeps_few());
-        let column: arrow_array::ArrayRef = Arc::new(arrow_array::Int64Array::from(vec![1; 20]));
-        decoded.see(20, &[RecordBatch::try_from_iter([("c", column)]).unwrap()]);
+        decoded.see(20, 20, 160);
         assert!(!decoded.keeps_few());
     }
 

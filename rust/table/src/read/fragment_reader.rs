@@ -10,6 +10,7 @@ use esker_expr::{ColumnRange, ColumnRanges};
 use esker_file::schema::Field;
 use esker_file::{Decoding, FileProjection, FileReader, FileVersion};
 
+use super::chunking::width;
 use super::file_columns::FileColumns;
 use super::files::TableFiles;
 use super::projection::Projection;
@@ -183,6 +184,12 @@ impl FragmentProjection {
     /// The average bytes per row in the files.
     pub(crate) fn bytes_per_row(&self) -> u64 {
         self.bytes_per_row
+    }
+
+    /// Whether values of some column may have any length.
+    pub(crate) fn varies(&self) -> bool {
+        let mut fields = self.projection.schema().fields().iter();
+        fields.any(|field| width(field.data_type()).is_none())
     }
 
     /// Whether the fields of an output column lie in several files, or some of them in none.

@@ -117,7 +117,7 @@ pub(crate) fn groups(ranges: Vec<Range<u64>>, size: u64) -> impl Iterator<Item =
     groups_by(ranges, 1, move || size)
 }
 
-/// The same, with the size of each group from `size`, and groups that end at a multiple of `unit` or where a range ends.
+/// The same, with the size of each group from `size`, and groups of a `unit` or more that end at a multiple of it or where a range ends.
 pub(crate) fn groups_by(
     ranges: Vec<Range<u64>>,
     unit: u64,
@@ -130,6 +130,7 @@ pub(crate) fn groups_by(
         let mut group: Vec<Range<u64>> = Vec::new();
         current.as_ref()?;
         let mut room = size().max(1);
+        let unit = if room < unit { 1 } else { unit };
         while let Some(range) = current.take() {
             let full = range.start.saturating_add(room);
             let end = range.end.min(full.checked_next_multiple_of(unit).unwrap_or(full));
@@ -207,8 +208,10 @@ mod tests {
         let cut: Vec<_> = groups(vec![0..5, 8..10], 3).collect();
         assert_eq!(cut, vec![vec![0..3], vec![3..5, 8..9], vec![9..10]]);
         assert_eq!(groups(vec![0..u64::MAX], 3).next(), Some(vec![0..3]));
-        let whole: Vec<_> = groups_by(vec![1..5, 9..30], 8, || 3).collect();
-        assert_eq!(whole, vec![vec![1..5], vec![9..16], vec![16..24], vec![24..30]]);
+        let whole: Vec<_> = groups_by(vec![1..5, 9..30], 8, || 8).collect();
+        assert_eq!(whole, vec![vec![1..5, 9..16], vec![16..24], vec![24..30]]);
+        let parts: Vec<_> = groups_by(vec![1..5, 9..14], 8, || 3).collect();
+        assert_eq!(parts, vec![vec![1..4], vec![4..5, 9..11], vec![11..14]]);
         assert_eq!(
             groups_by(vec![0..u64::MAX], 8, || u64::MAX).next(),
             Some(vec![0..u64::MAX])

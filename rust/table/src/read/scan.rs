@@ -9,11 +9,12 @@ use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use esker_expr::{ColumnRanges, Predicate};
 use esker_file::schema::{BlobView, Field, Schema};
 use esker_file::Decoding;
+use futures::future::{self, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 
 use super::blobs::blob_bytes_per_row;
 use super::chunk::{count_chunk, read_chunk, read_tested, ChunkPlan, ChunkSource, Output};
-use super::chunking::{chunk_size, readahead, threads, Ahead, Decoded, Ramp};
+use super::chunking::{chunk_size, readahead, threads, Ahead, Decoded, Ramp, Weight, Weights};
 use super::files::TableFiles;
 use super::fragment_reader::FragmentReader;
 use super::order::{ordered, Cut, OrderKey};
@@ -214,9 +215,16 @@ fn plan(manifest: &Manifest, request: &ScanRequest, is_far: bool) -> Result<Plan
     let out_schema = Arc::new(ArrowSchema::new_with_metadata(fields.collect::<Vec<_>>(), metadata));
     let views = request.string_view.then(|| with_views(&out_schema));
 
-    // Of columns that the filter alone reads nothing is seen afterwards: what is known of them are their widths.
+    let weights = Arc::new(Weights {
+        steps: filter_columns
+            .iter()
+            .map(|columns| Weight::of(columns.schema()))
+            .collect(),
+        others: Weight::of(other_columns.schema()),
+    });
     let every = tested_schema.fields().iter().chain(other_columns.schema().fields());
-    let decoded = Decoded::of(&ArrowSchema::new(every.cloned().collect::<Vec<_>>()));
+    let every = ArrowSchema::new(every.cloned().collect::<Vec<_>>());
+    let decoded = Decoded::of(&every, weights.clone());
     let in_use = outputs.iter().filter_map(|output| match output {
         Output::System(column) => Some(*column),
         _ => None,
@@ -235,6 +243,7 @@ fn plan(manifest: &Manifest, request: &ScanRequest, is_far: bool) -> Result<Plan
             outputs,
             batch_size: request.batch_size,
             in_pieces,
+            weights,
         }),
         filter_columns,
         other_columns,
@@ -444,15 +453,22 @@ fn scan_as_stored(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanReq
         let (plan, ahead, decoded) = (plan.clone(), ahead.clone(), decoded.clone());
         async move {
             let permit = ahead.admit(chunk.bytes).await;
-            Ok(joined(tokio::spawn(async move {
+            // The second chunk is cut by what the first one took.
+            let is_awaited = !is_far && !decoded.is_known();
+            let task = joined(tokio::spawn(async move {
                 let rows = count(chunk.kept.as_ref().unwrap_or(&chunk.rows));
-                let batches = match chunk.kept {
+                let (batches, bytes) = match chunk.kept {
                     Some(kept) => read_tested(&plan, &chunk.source, &chunk.rows, kept).await?,
                     None => read_chunk(&plan, &chunk.source, chunk.rows).await?,
                 };
-                decoded.see(rows, &batches);
+                let kept: usize = batches.iter().map(RecordBatch::num_rows).sum();
+                decoded.see(rows, kept as u64, bytes);
                 Ok((batches, permit))
-            })))
+            }));
+            Ok(match is_awaited {
+                true => future::ready(task.await).left_future(),
+                false => task.right_future(),
+            })
         }
     });
     let batches = if request.unordered {
@@ -573,18 +589,28 @@ pub async fn count_rows(files: Arc<TableFiles>, manifest: &Manifest, request: &S
         columns: Some(Vec::new()),
         ..request.clone()
     };
-    let planned = Arc::new(plan(manifest, &request, files.store().is_far())?);
+    let is_far = files.store().is_far();
+    let planned = Arc::new(plan(manifest, &request, is_far)?);
     let (plan, decoded) = (planned.plan.clone(), planned.decoded.clone());
-    let readahead = readahead(files.store().is_far());
-    let tasks = chunks(files, planned, &request).map_ok(move |chunk| {
-        let (plan, decoded) = (plan.clone(), decoded.clone());
-        joined(tokio::spawn(async move {
-            let rows = count(&chunk.rows);
-            let kept = count_chunk(&plan, &chunk.source, chunk.rows).await?;
-            // Nothing is handed out.
-            decoded.see(rows, &[]);
-            Ok(kept)
-        }))
+    let (readahead, ahead) = (readahead(is_far), Ahead::new(is_far, false));
+    let tasks = chunks(files, planned, &request).and_then(move |chunk| {
+        let (plan, ahead, decoded) = (plan.clone(), ahead.clone(), decoded.clone());
+        async move {
+            let permit = ahead.admit(chunk.bytes).await;
+            let is_awaited = !is_far && !decoded.is_known();
+            let task = joined(tokio::spawn(async move {
+                let rows = count(&chunk.rows);
+                let (kept, bytes) = count_chunk(&plan, &chunk.source, chunk.rows).await?;
+                // Nothing is handed out.
+                decoded.see(rows, 0, bytes);
+                drop(permit);
+                Ok(kept)
+            }));
+            Ok(match is_awaited {
+                true => future::ready(task.await).left_future(),
+                false => task.right_future(),
+            })
+        }
     });
     tasks
         .try_buffer_unordered(readahead)

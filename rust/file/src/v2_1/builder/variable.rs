@@ -13,6 +13,9 @@ const LITTLE: usize = 64 * 1024;
 /// The most that values are expected to expand, relative to their bytes in the file, when memory is reserved.
 const MOST_TIMES: usize = 8;
 
+/// The same relative to the values that are there already, where those expanded by more.
+const MOST_MORE: usize = 32;
+
 /// Offsets and bytes as Arrow lays them out.
 #[derive(Debug)]
 pub(crate) struct VariableBuilder<O> {
@@ -87,7 +90,8 @@ impl<O: Offset> VariableBuilder<O> {
     }
 
     /// Makes room for what `total` bytes of the file will become, as `done` of them became the bytes that are here; not for more than
-    /// [`MOST_TIMES`] as many. Memory that grows bit by bit is copied each time. A wish, not a need.
+    /// [`MOST_TIMES`] as many, or [`MOST_MORE`] times those that are here. Memory that grows bit by bit is copied each time, and is there
+    /// twice. A wish, not a need.
     pub(crate) fn foresee(&mut self, done: usize, total: usize) {
         let left = self.bytes.capacity().saturating_sub(self.bytes.len());
         if left > LITTLE || done == 0 || done >= total {
@@ -96,7 +100,9 @@ impl<O: Offset> VariableBuilder<O> {
         let expected = (self.bytes.len() as u128).saturating_mul(total as u128) / done as u128;
         let expected = usize::try_from(expected).unwrap_or(usize::MAX);
         let expected = expected.saturating_add(expected / 16).saturating_add(LITTLE);
-        let most = total.saturating_mul(MOST_TIMES);
+        let most = total
+            .saturating_mul(MOST_TIMES)
+            .max(self.bytes.len().saturating_mul(MOST_MORE));
         let more = expected.min(most).saturating_sub(self.bytes.len());
         let _ = self.bytes.try_reserve_exact(more);
     }

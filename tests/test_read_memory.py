@@ -1,0 +1,92 @@
+"""Reads of values that files hold in few bytes take about as much memory as pylance's: texts that repeat."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.peaks import PEAK
+
+ROWS = 300_000
+TEXT_BYTES = 1200
+
+PROGRAM = (
+    PEAK
+    + """
+import sys
+library, tiny, uri, expression = sys.argv[1:]
+module = __import__(library)
+module.dataset(tiny).to_table(filter="r = 0")
+dataset = module.dataset(uri)
+def drained(**options):
+    rows = 0
+    for batch in dataset.scanner(**options).to_batches():
+        rows += batch.num_rows
+    return rows
+before = peak()
+rows = eval(expression)
+print(rows, peak() - before)
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A small one, and one of 360 MB in memory that has 2 MB of files."""
+    folder = tmp_path_factory.mktemp("tables")
+    rng = np.random.default_rng(1)
+    texts = pa.array([f"{number:0{TEXT_BYTES}d}" for number in range(100)], pa.large_utf8())
+    table = pa.table(
+        {
+            "id": np.arange(ROWS),
+            "r": rng.permutation(ROWS),
+            "t": texts.take(pa.array(rng.integers(0, 100, ROWS))),
+        }
+    )
+    lance.write_dataset(table.slice(0, 100), folder / "tiny", data_storage_version="2.1")
+    lance.write_dataset(table, folder / "texts", data_storage_version="2.1")
+    return folder / "tiny", folder / "texts"
+
+
+CASES = {
+    "scan": ("drained()", ROWS),
+    "a few rows by a cheap column": ("drained(filter='r % 1000 = 0')", ROWS // 1000),
+    "half of the rows by a cheap column": ("drained(filter='r % 2 = 0')", ROWS // 2),
+    "small batches": ("drained(filter='r % 1000 = 0', batch_size=1000)", ROWS // 1000),
+    "a filter of the texts alone": ("drained(columns=['id'], filter=\"t like '%zz%'\")", 0),
+    "a filter of the texts or another": ("drained(filter=\"t = 'x' or r = 5\")", 1),
+    "a count by the texts": (f"dataset.count_rows('length(t) < {TEXT_BYTES}')", 0),
+    "an update of a few rows": ("dataset.update({'id': '0'}, where='r % 1000 = 0')['num_rows_updated']", ROWS // 1000),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_read_of_texts_that_repeat_takes_no_more_memory_than_pylances(tables: tuple[Path, Path], case: str) -> None:
+    expression, expected = CASES[case]
+    environment = {name: value for name, value in os.environ.items() if name != "MIMALLOC_PURGE_DELAY"}
+    found = {}
+    for library in ("lance", "esker"):
+        command = [sys.executable, "-c", PROGRAM, library, *map(str, tables), expression]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        assert done.returncode == 0, done.stderr
+        rows, grown = map(int, done.stdout.split())
+        assert rows == expected
+        found[library] = grown
+    # They took up to 450 MB.
+    assert found["esker"] < found["lance"] * 1.5 + (32 << 20), found
+
+
+def test_a_batch_that_grows_is_not_in_memory_twice(tables: tuple[Path, Path]) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "MIMALLOC_PURGE_DELAY"}
+    command = [sys.executable, "-c", PROGRAM, "esker", *map(str, tables), f"drained(batch_size={ROWS})"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    rows, grown = map(int, done.stdout.split())
+    assert rows == ROWS
+    assert grown < ROWS * TEXT_BYTES * 1.3, grown
