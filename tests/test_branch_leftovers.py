@@ -95,7 +95,7 @@ def test_leftovers_that_something_refers_to_stay(three: str) -> None:
 
 
 def test_a_table_that_is_no_branch_is_not_deleted_as_one(three: str) -> None:
-    esker.write_dataset(rows_of(5), f"{three}/tree/feat")
+    lance.write_dataset(rows_of(5), f"{three}/tree/feat")
     with pytest.raises(NotFoundError, match="Branch feat does not exist"):
         esker.dataset(three).branches.delete("feat")
     assert esker.dataset(f"{three}/tree/feat").count_rows() == 1
