@@ -3,7 +3,7 @@
 //! mimalloc looks for room near where a thread found some last. Pages of a file are encoded by one thread and freed by another, in blocks of
 //! megabytes that hardly ever have the same size: it took new memory instead of what it kept, and a write that uses 30 MB grew by 80. Here
 //! all threads share what was freed. Where nothing fits, the oldest goes back to the system: as much as is taken while somebody is [`Sparing`],
-//! and what would make the process larger than its blocks in use ever did, as those of a scan of texts do not fit each other.
+//! and what would make the process much larger than its blocks in use ever did, as those of a scan of texts do not fit each other.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout};
@@ -28,8 +28,11 @@ const MOST: usize = 512;
 /// The most bytes of blocks that wait.
 const MOST_BYTES: usize = 1 << 30;
 
-/// Blocks in use and those that wait may always have so many bytes together.
+/// Blocks in use and those that wait may always have so many bytes together,
 const LEAST_BYTES: usize = 32 << 20;
+
+/// and so many more than there ever were in use, but no more than half of those: blocks that fit are found more often.
+const SPARE_BYTES: usize = 96 << 20;
 
 /// Blocks of so many bytes that grow are moved piece by piece, so that they are not in memory twice.
 const HUGE: usize = 32 << 20;
@@ -211,7 +214,8 @@ impl Shared {
         let found = self.with(|blocks| blocks.take(size, align))?;
         if found.is_none() {
             let used = self.used.load(Ordering::Relaxed).saturating_add(size);
-            let most = self.most_used.load(Ordering::Relaxed).max(LEAST_BYTES);
+            let most = self.most_used.load(Ordering::Relaxed);
+            let most = most.saturating_add(SPARE_BYTES.min(most / 2)).max(LEAST_BYTES);
             self.release_beyond(most.saturating_sub(used), usize::MAX);
             if self.sparing.load(Ordering::Relaxed) > 0 {
                 self.release_beyond(self.kept.load(Ordering::Relaxed), size);
@@ -572,7 +576,11 @@ mod tests {
             shared.used.fetch_sub(usable, Ordering::Relaxed);
             assert!(shared.put(memory, usable));
             // Blocks are somewhat larger than asked for.
-            assert!(waiting() <= LEAST_BYTES.max(usable) / 4 * 5, "{} wait", waiting());
+            assert!(
+                waiting() <= LEAST_BYTES.max(usable / 2 * 3) / 4 * 5,
+                "{} wait",
+                waiting()
+            );
             size += size / 2;
         }
         assert!(made.iter().sum::<usize>() > 2 * waiting());
