@@ -58,6 +58,36 @@ def test_new_names_that_a_restore_undoes_leave_the_values_where_they_were(
     assert _unread(uri) == _rows(uri, 0, 1, 2, 3)
 
 
+@pytest.mark.parametrize("restored", [1, 3])
+def test_a_column_that_was_dropped_until_a_restore_keeps_its_values_under_all_its_names(
+    restored: int, tmp_path: Path
+) -> None:
+    uri = str(tmp_path / "t")
+    _append(uri, 0, 1, "create")
+    _rename(uri, [("b", "y")])
+    _append(uri, 1, 2, b="y")
+    lance.dataset(uri).drop_columns(["y"])
+    lance.write_dataset(pa.table({"id": [2], "a": ["A2"]}), uri, mode="append")
+    _restore(uri, restored)
+    # What was appended while it was gone has no value.
+    name = "b" if restored == 1 else "y"
+    assert _unread(uri) == [*_rows(uri, 0, 1), {"id": 2, "a": "A2", name: None}]
+    assert _unread(uri, filter=f"{name} = 'B1'") == _rows(uri, 1)
+
+
+def test_a_column_that_one_restore_undoes_and_the_next_brings_back_keeps_its_values(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    _append(uri, 0, 1, "create")
+    lance.dataset(uri).add_columns({"x": "concat('X', cast(id as string))"})
+    lance.dataset(uri).alter_columns({"path": "x", "name": "z"})
+    lance.write_dataset(pa.table({"id": [1], "a": ["A1"], "b": ["B1"], "z": ["X1"]}), uri, mode="append")
+    _restore(uri, 1)
+    _append(uri, 2, 3)
+    _restore(uri, 4)
+    expected = [{**row, "z": z} for row, z in zip(_rows(uri, 0, 1, 2), (None, "X1", None), strict=True)]
+    assert _unread(uri) == expected
+
+
 def test_fields_within_a_column_that_a_restore_renames_keep_their_values(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     lance.write_dataset(pa.table({"id": [0], "s": [{"p": 1, "q": [{"v": 2, "w": 3}]}]}), uri)

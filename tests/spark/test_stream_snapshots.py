@@ -166,8 +166,10 @@ INT, TEXT, STRUCT = pa.array([5]), pa.array(["q"]), pa.array([{"x": 1}])
         (pa.array([2**40]), INT.cast(pa.int8()), False),
         (pa.array([{"x": "q"}]), STRUCT, False),
         (TEXT, INT, True),
+        (TEXT, STRUCT, True),
+        (TEXT, pa.array([[1]], pa.list_(pa.field("element", pa.int64()))), True),
     ],
-    ids=["text", "struct", "number", "wide", "field", "partition"],
+    ids=["text", "struct", "number", "wide", "field", "partition", "partition to struct", "partition to list"],
 )
 def test_values_of_a_type_that_an_overwrite_has_replaced_are_no_corrupt_file(
     before: pa.Array, after: pa.Array, partitioned: bool, feed: bool, tmp_path: Path
@@ -181,7 +183,8 @@ def test_values_of_a_type_that_an_overwrite_has_replaced_are_no_corrupt_file(
     query.start()
     start = json.loads(json.dumps(query.reader.initialOffset()))
     rows = pa.table({"id": [1], "a": after})
-    deltalake.write_deltalake(uri, rows, mode="overwrite", schema_mode="overwrite", partition_by=by)
+    again_by = by if not pa.types.is_nested(after.type) else []
+    deltalake.write_deltalake(uri, rows, mode="overwrite", schema_mode="overwrite", partition_by=again_by)
     again = Query(uri, **({"readChangeFeed": "true"} if feed else {"skipChangeCommits": "true"}))
     told = f"'a' .* had the type {re.escape(str(before.type))} in version 0 and has {re.escape(str(after.type))} now"
     for offset in (None, start):

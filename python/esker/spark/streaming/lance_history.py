@@ -34,6 +34,7 @@ from esker.lance.scan.scan import Scan
 from esker.lance.system_columns import ROW_ADDRESS, SYSTEM_COLUMNS
 from esker.lance.version import TableVersion
 from esker.spark.options import TableAddress
+from esker.spark.streaming.column_lineage import ColumnLineage
 from esker.spark.streaming.history import (
     READ_AGAIN,
     START_ANEW,
@@ -46,7 +47,7 @@ from esker.spark.streaming.history import (
 )
 from esker.spark.streaming.lance_partition import FEED_NAMES, ChangedRows, ChangeKind, FragmentRows, Reading
 from esker.spark.streaming.options import StreamReadOptions
-from esker.spark.streaming.version_columns import Followed, back, earlier, first_renamed, followed, through
+from esker.spark.streaming.version_columns import Followed, first_renamed
 
 __all__ = ["LanceHistory"]
 
@@ -56,8 +57,6 @@ _TOUCHED = {
     "Update": ("updated_fragments", "removed_fragment_ids", "fields_modified"),
 }
 """Where a transaction names the fragments whose rows it deletes or changes, and the columns that it writes anew."""
-_NUMBERED_ANEW = ("Overwrite", "Restore", "Clone")
-"""After these a field's id may be that of another one. A restore has the ids of the version that it restored."""
 _SEEN = 2
 """How many versions are kept as they were seen last: that up to which the stream has read, and the newest."""
 _BATCH_ROWS = 32 * 1024
@@ -142,15 +141,6 @@ class _ChangedPiece(Piece):
 
 
 @dataclass(frozen=True)
-class _Walked:
-    """A version on the way back from the one with which the query was started; of one that was cleaned up the next."""
-
-    schema: Schema
-    found: tuple[Followed, ...]
-    is_known: bool
-
-
-@dataclass(frozen=True)
 class _Effect:
     """What a version did to rows: `added` are fragments with nothing but new ones, None if it changed others."""
 
@@ -182,9 +172,7 @@ class LanceHistory(TableHistory):
         self._log: LanceLog = table.log
         fields = table.manifest.schema
         self._reading = Reading(address, schema, options.read, driver_zone, table.number, fields, options.feed)
-        self._walked: dict[int, _Walked] = {}
-        self._steps: dict[int, tuple[Followed, ...]] = {}
-        self._schemas: dict[int, Schema | None] = {}
+        self._lineage = ColumnLineage(self._log, table.number, fields)
         self._checked: tuple[int, Schema | None] = (table.number, fields)
         self._entries: dict[tuple[int, int, int | None], str] = {}
         self._seen: dict[int, Manifest] = {}
@@ -345,14 +333,14 @@ class LanceHistory(TableHistory):
         check_columns(version, self.uri, shown_schema(pa.schema(manifest.schema)), wanted)
         number, before = self._checked
         if number != version - 1:
-            before = self._schema(version - 1)
+            before = self._lineage.schema(version - 1)
         if before is None or before == manifest.schema:
             self._checked = (version, manifest.schema)
             return
         names = [
             name for name in (*reading.names, *reading.filter_columns) if name not in (*SYSTEM_COLUMNS, *FEED_NAMES)
         ]
-        changed = first_renamed(names, before, self._between(version - 1, manifest.schema, before))
+        changed = first_renamed(names, before, self._lineage.between(version))
         if changed is not None:
             now = "is not there any more" if changed[1] is None else f"is called {changed[1]!r}"
             raise SchemaMismatchError(
@@ -373,55 +361,7 @@ class LanceHistory(TableHistory):
         reading, version = self._reading, manifest.version
         if version >= reading.known or manifest.schema == reading.fields:
             return None
-        walked = _Walked(reading.fields, followed(reading.fields.fields), True)
-        for number in range(reading.known - 1, version - 1, -1):
-            if number not in self._walked:
-                self._walked[number] = self._step(number, walked)
-            walked = self._walked[number]
-        return walked.found
-
-    def _step(self, number: int, after: _Walked) -> _Walked:
-        schema = self._schema(number)
-        if schema is None:
-            # It was cleaned up: whatever happened in it, names are all that is known.
-            return replace(after, is_known=False)
-        if schema == after.schema:
-            return replace(after, is_known=True)
-        if after.is_known:
-            return _Walked(schema, through(after.found, self._between(number, after.schema, schema)), True)
-        return _Walked(schema, earlier(after.found, after.schema.fields, schema.fields, by_ids=False), True)
-
-    def _between(self, number: int, after: Schema, before: Schema) -> tuple[Followed, ...]:
-        """What a version calls the columns of the next one."""
-        if number not in self._steps:
-            transaction = self._log.transaction(self._manifest(number + 1))
-            found = None
-            if transaction is not None and transaction.operation == "Restore":
-                found = self._undone(number, transaction.decoded().fields()["version"], after, before)
-            if found is None:
-                # Whether a field that has an id in both is the same one.
-                by_ids = transaction is not None and transaction.operation not in _NUMBERED_ANEW
-                found = earlier(followed(after.fields), after.fields, before.fields, by_ids=by_ids)
-            self._steps[number] = found
-        return self._steps[number]
-
-    def _undone(self, number: int, restored: int, after: Schema, before: Schema) -> tuple[Followed, ...] | None:
-        """What a version calls the columns of an older one, which the next one restores; None if that is not there."""
-        if not 0 < restored <= number or self._schema(restored) != after:
-            return None
-        walked = _Walked(before, followed(before.fields), True)
-        for version in range(number - 1, restored - 1, -1):
-            walked = self._step(version, walked)
-        return back(walked.found, before.fields)
-
-    def _schema(self, version: int) -> Schema | None:
-        if version not in self._schemas:
-            # Restores are followed back over the same versions, each of them.
-            try:
-                self._schemas[version] = self._log.open(version)[0].schema
-            except NotFoundError:
-                self._schemas[version] = None
-        return self._schemas[version]
+        return self._lineage.origins(version)
 
     def _effect(self, manifest: Manifest) -> _Effect:
         version, fragments = manifest.version, manifest.fragments()

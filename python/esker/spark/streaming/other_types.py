@@ -70,5 +70,6 @@ def _told(error: EskerError, reader: TableFileReader, version: int) -> SchemaMis
 
 def _is_of(error: EskerError, column: str) -> bool:
     if error.column is None:
-        return f"column {column}:" in error.message
+        # An array, a map or a struct is no partition column, whatever it was.
+        return f"column {column}:" in error.message or error.message == f"expected a partition column, found {column}"
     return bool(error.column == column or error.column.startswith(f"{column}."))
