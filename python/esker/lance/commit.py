@@ -13,7 +13,6 @@ from ..commit.clock import seconds_since
 from ..commit.locks import held
 from ..commit.protocol import CommitLock, CommittedChange, Verdict
 from ..exceptions import (
-    AlreadyExistsError,
     CommitConflictError,
     CommitStateUnknownError,
     InvalidArgumentError,
@@ -25,6 +24,7 @@ from ..storage_version import DEFAULT_STORAGE_VERSION
 from ..store.staging import StagingStore, check_not_moved
 from ..store.stores import is_behind_network
 from .committed_change import LanceChange
+from .conflicts import conflict_with, made_meanwhile, races_lost
 from .deletion_merge import Reconcile
 from .dropped import dropped_error, is_dropped
 from .log import TRANSACTIONS, LanceLog, NamingScheme, files_of, transaction_file_name, transaction_uuid
@@ -463,49 +463,12 @@ class LanceCommit:
     def conflict(self, change: CommittedChange, *, retryable: bool) -> Exception:
         """The error that says which operation was committed first and what to do."""
         if self._create:
-            return AlreadyExistsError(
-                f"a table at {self.log.uri} exists already (created by another writer meanwhile); "
-                'use mode="append" or mode="overwrite"',
-                uri=self.log.uri,
-                version=change.version,
-            )
-        ours = self.transaction.operation
-        theirs = change.operation if isinstance(change, LanceChange) else "unknown"
-        if isinstance(change, LanceChange) and change.manifest is None:
-            return CommitConflictError(
-                f"Commit conflict for version {change.version}: it was cleaned up before our {ours} of version "
-                f"{self.read_version} of {self.log.uri} could be compared with it; nothing of ours is visible, run it "
-                "again on the newest version",
-                uri=self.log.uri,
-                operation=ours,
-                version=self.read_version,
-                other_operation=theirs,
-                other_version=change.version,
-                retryable=True,
-            )
-        advice = "run it again on the newest version" if retryable else "look at that version before you write again"
-        return CommitConflictError(
-            f"Commit conflict for version {change.version}: our {ours} of version {self.read_version} of "
-            f"{self.log.uri} conflicts with the {theirs} that another writer committed, by which it was preempted; "
-            f"nothing of ours is visible, {advice}",
-            uri=self.log.uri,
-            operation=ours,
-            version=self.read_version,
-            other_operation=theirs,
-            other_version=change.version,
-            retryable=retryable,
-        )
+            return made_meanwhile(self.log, change.version)
+        return conflict_with(self.log, self.operation, self.read_version, change, retryable=retryable)
 
     def exhausted(self, attempts: int, seconds: float) -> Exception:
         """The error that says how often the commit was tried."""
-        return CommitConflictError(
-            f"our {self.transaction.operation} to {self.log.uri} lost the race {attempts} times in {seconds:.1f} s; "
-            "nothing of ours is visible, try again or raise max_retries",
-            uri=self.log.uri,
-            operation=self.transaction.operation,
-            version=self.read_version,
-            retryable=True,
-        )
+        return races_lost(self.log, self.operation, self.read_version, attempts, seconds)
 
     def detached(self) -> Manifest:
         """Commits a detached version: not in the history, opened only by its number. It cannot conflict.
