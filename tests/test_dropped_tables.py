@@ -12,7 +12,7 @@ import pytest
 import esker
 from esker import LanceDataset, LanceOperation
 from esker.exceptions import CommitConflictError, NotFoundError
-from tests.tree_branches import Watch, files_below, ids_of, meanwhile, rows_of, three_versions, watched_stores
+from tests.tree_branches import Watch, agree, files_below, ids_of, meanwhile, rows_of, three_versions, watched_stores
 
 CHANGES: dict[str, Callable[[Any], object]] = {
     "append": lambda dataset: esker.write_dataset(rows_of(9), dataset, mode="append"),
@@ -78,6 +78,61 @@ def test_what_is_put_right_after_a_drop_is_taken_back(
     _changes_nothing(esker.dataset(dataset.uri), change)
     watched.clear()
     assert not [path for path in files_below(dataset.uri) if path.startswith("_versions/")]
+
+
+@pytest.mark.parametrize("names", ["V1", "V2"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_is_put_right_after_a_table_was_made_anew_is_taken_back(
+    uri: str, watched: dict[str, Watch], change: str, names: str
+) -> None:
+    dataset = esker.dataset(three_versions(uri))
+
+    def make_anew() -> None:
+        LanceDataset.drop(uri)
+        esker.write_dataset(rows_of(77), uri, enable_v2_manifest_paths=names == "V2")
+
+    watched["f"] = meanwhile(make_anew, verb="put_if_absent", part="_versions/")
+    with pytest.raises(CommitConflictError, match="the table was dropped or replaced") as caught:
+        CHANGES[change](dataset)
+    watched.clear()
+    assert not caught.value.retryable
+    assert len(esker.dataset(uri).versions()) == 1
+    assert ids_of(esker.dataset(uri)) == [77]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_is_put_right_after_a_branch_was_made_anew_is_taken_back(
+    uri: str, watched: dict[str, Watch], change: str
+) -> None:
+    main = esker.dataset(three_versions(uri))
+    branch = main.create_branch("x")
+    branch.insert(rows_of(3))
+
+    def make_anew() -> None:
+        esker.dataset(uri).branches.delete("x")
+        esker.dataset(uri).create_branch("x")
+
+    watched["f"] = meanwhile(make_anew, verb="put_if_absent", part="_versions/")
+    with pytest.raises(CommitConflictError, match="the branch x was deleted or replaced"):
+        CHANGES[change](esker.dataset(branch.uri))
+    watched.clear()
+    agree(uri, "x", [0, 1, 2])
+
+
+def test_what_was_put_on_later_versions_than_its_own_is_taken_back_as_well(uri: str, watched: dict[str, Watch]) -> None:
+    dataset = esker.dataset(three_versions(uri))
+    esker.write_dataset(rows_of(3), uri, mode="append")
+
+    def make_anew() -> None:
+        LanceDataset.drop(uri)
+        for number in range(3):
+            esker.write_dataset(rows_of(number), uri, mode="append")
+
+    watched["f"] = meanwhile(make_anew, verb="put_if_absent", part="_versions/")
+    with pytest.raises(CommitConflictError, match="another manifest"):
+        dataset.insert(rows_of(9))
+    watched.clear()
+    assert ids_of(esker.dataset(uri)) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("hidden", [1, 3])

@@ -15,6 +15,7 @@ from ..commit.protocol import CommitLock, CommittedChange, Verdict
 from ..exceptions import (
     CommitConflictError,
     CommitStateUnknownError,
+    CorruptFileError,
     InvalidArgumentError,
     NotFoundError,
     OldTableError,
@@ -117,6 +118,7 @@ class LanceCommit:
         self._may_move_columns = False
         self._known = 0
         self._landed: int | None = None
+        self._lost: Exception | None = None
         self.unreleased: dict[int, Exception] = {}
         self._staged = False
         self._staged_at = self._staged_at_wall = 0.0
@@ -178,6 +180,8 @@ class LanceCommit:
         The transaction is staged before: a clean-up that finds it keeps all versions after its read version. So the
         number that our put takes cannot be one that another writer's version had before a clean-up freed it.
         """
+        if self._lost is not None:
+            raise self._lost
         if self.read_version or self.transaction.operation == "Overwrite":
             self._stage()
         listing = self.log.newest()
@@ -334,12 +338,8 @@ class LanceCommit:
             # Saves a request: no clean-up removes versions after the read version of a transaction this young.
             return True
         try:
-            listing = self.log.newest()
-            latest = listing.latest
-            if self._is_alone(version, listing.versions):
-                # The next look compares again, and ends in a conflict.
-                self._given = self._put_on
-            elif latest <= version or self._came_before(version):
+            latest, is_lost = self._look(version)
+            if not is_lost and (latest <= version or self._came_before(version)):
                 return True
         except CommitStateUnknownError:
             raise
@@ -355,9 +355,27 @@ class LanceCommit:
         self._known = max(self._known, latest)
         return False
 
-    def _is_alone(self, version: int, versions: tuple[int, ...]) -> bool:
-        """Whether ours is all that is left: the table was dropped right before our put."""
-        return versions == (version,) and version > 1 and self._made is not None and is_dropped(self.log, self._made)
+    def _look(self, version: int) -> tuple[int, bool]:
+        """The newest version after the put of `version`, and whether the table was dropped right before it."""
+        try:
+            versions = self.log.newest().versions
+        except CorruptFileError:
+            # Names of both kinds: the table that was made anew may have those that ours had not.
+            if not self._was_dropped(is_gone=False):
+                raise
+            return version, True
+        latest = max(versions, default=0)
+        # Below newer versions a clean-up had made the number free, which may have taken our transaction, too.
+        is_cut_off = latest == version and 0 < version - 1 not in versions
+        return latest, is_cut_off and self._was_dropped(is_gone=versions == (version,))
+
+    def _was_dropped(self, *, is_gone: bool) -> bool:
+        """Whether what was put last lacks what it needs. The next look ends in a conflict then."""
+        if self._made is None or not is_dropped(self.log, self._made):
+            return False
+        branch = self._made.branch
+        self._lost = dropped_error(self.log, self.operation, self.read_version, branch, is_gone=is_gone)
+        return True
 
     def is_part_of(self, version: int) -> bool:
         """Whether `version` refers to files that only this transaction can have added: their names are random."""

@@ -34,26 +34,24 @@ def dropped_error(log: LanceLog, operation: str, version: int, branch: str | Non
 def is_dropped(log: LanceLog, made: Manifest) -> bool:
     """Whether a version that was just put lacks what it needs, because the table was dropped before the put.
 
-    A branch's ref goes before its versions, and the files of a table before its manifests. Not all files are looked up:
-    a drop takes all that it has listed.
+    A branch's ref goes before its versions, and may be there again; the files of a table go before its manifests. Not
+    all files are looked up: a drop takes all that it has listed.
 
     Args:
         log: The log that has it.
         made: The version.
 
     Example:
-        `listing.versions == (made.version,) and is_dropped(log, made)`
+        `versions == (made.version,) and is_dropped(log, made)`
     """
-    store = log.store
-    if made.branch is not None:
-        main = uri_of(log.uri, made.branch, None)
-        store, paths = LanceLog.at(main, storage_options=log.bases.storage_options).store, [branch_path(made.branch)]
-    else:
-        files = [file for fragment in made.fragments() for file in fragment.files if file.base_id is None]
-        paths = [TRANSACTIONS + (made.transaction_file or ""), *(file.location for file in (*files[:1], *files[-1:]))]
+    own = [file for fragment in made.fragments() for file in fragment.files if file.base_id is None]
+    paths = [TRANSACTIONS + (made.transaction_file or ""), *(file.location for file in (*own[:1], *own[-1:]))]
     try:
+        if made.branch is not None:
+            main = LanceLog.at(uri_of(log.uri, made.branch, None), storage_options=log.bases.storage_options)
+            main.store.head(branch_path(made.branch))
         for path in paths:
-            store.head(path)
+            log.store.head(path)
     except NotFoundError:
         return True
     return False
