@@ -168,3 +168,16 @@ def test_a_table_with_one_version_is_none_that_was_dropped(uri: str, watched: di
     watched.clear()
     assert len(esker.dataset(uri).versions()) == 1
     assert ids_of(esker.dataset(uri)) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("place", ["table", "branch"])
+def test_a_table_that_is_dropped_while_it_is_opened_is_not_found(
+    uri: str, watched: dict[str, Watch], place: str
+) -> None:
+    there = three_versions(uri)
+    if place == "branch":
+        there = esker.dataset(uri).create_branch("x").uri
+    drop = LanceDataset.drop if place == "table" else lambda uri: esker.dataset(uri).branches.delete("x")
+    watched["f"] = meanwhile(lambda: drop(uri), verb="get", part="_versions/")
+    with pytest.raises(NotFoundError, match=f"no table at {there}"):
+        esker.dataset(there)

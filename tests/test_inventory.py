@@ -233,6 +233,11 @@ def test_a_migration_replaces_no_other_manifest_of_the_same_number(uri: str) -> 
     assert esker.dataset(uri).version == 3
 
 
+def test_a_migration_of_no_table_is_an_error(uri: str) -> None:
+    with pytest.raises(NotFoundError, match=f"no table at {uri}.*check the path"):
+        migrate_manifest_paths_v2(uri)
+
+
 def test_a_table_with_an_external_manifest_store_is_not_migrated(uri: str, tmp_path: Path) -> None:
     options = {"manifest_store": f"sqlite://{tmp_path}/manifests.db"}
     dataset = esker.write_dataset(_rows(0, 1), uri, storage_options=options, enable_v2_manifest_paths=False)

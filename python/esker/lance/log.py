@@ -217,22 +217,30 @@ class LanceLog:
             detached.check_readable()
             return detached, listing
         if not listing.versions:
-            nothing = NotFoundError(
-                f"no table at {self.uri}: expected manifests in its folder _versions, found none; check the path",
-                uri=self.uri,
-            )
-            raise found_instead(nothing, self.store, self.uri, LANCE)
+            raise self.no_table()
         chosen = listing.latest if version is None else version
         try:
             manifest = self.manifest(chosen, listing.scheme)
         except NotFoundError:
+            there = self.listing().versions
+            if not there:
+                # It was dropped after the first look.
+                raise self.no_table() from None
             raise NotFoundError(
-                f"the table at {self.uri} has no version {chosen}, expected one of {_ranges(self.listing().versions)}",
+                f"the table at {self.uri} has no version {chosen}, expected one of {_ranges(there)}",
                 uri=self.uri,
                 version=chosen,
             ) from None
         manifest.check_readable()
         return manifest, listing
+
+    def no_table(self) -> NotFoundError:
+        """The error that says that there are no versions here, and what is there instead."""
+        nothing = NotFoundError(
+            f"no table at {self.uri}: expected manifests in its folder _versions, found none; check the path",
+            uri=self.uri,
+        )
+        return found_instead(nothing, self.store, self.uri, LANCE)
 
     def manifest(self, version: int, scheme: NamingScheme) -> Manifest:
         """Reads one manifest without checking its feature flags. A staged one is copied to its final path first.

@@ -22,6 +22,7 @@ def migrate_manifest_paths_v2(
         storage_options: Options of the store of an address.
 
     Raises:
+        NotFoundError: There is no table.
         UnsupportedError: The table has an external manifest store, whose entries hold the names.
         CorruptFileError: A version has two manifests that differ.
         IOFailedError: The store failed. There may be names of both kinds now.
@@ -37,11 +38,11 @@ def migrate_manifest_paths_v2(
             uri=log.uri,
         )
     names = log.store.list_paths(VERSIONS)
-    old: list[tuple[int, str]] = []
-    for path in names:
-        parsed = parse_manifest_name(path.removeprefix(VERSIONS))
-        if parsed is not None and parsed[1] == "V1":
-            old.append((parsed[0], path))
+    parsed = [(parse_manifest_name(path.removeprefix(VERSIONS)), path) for path in names]
+    found = [(*named, path) for named, path in parsed if named is not None]
+    if not found:
+        raise log.no_table()
+    old = [(version, path) for version, scheme, path in found if scheme == "V1"]
     try:
         # The newest first: whoever looks finds the newest version.
         for version, path in sorted(old, reverse=True):
