@@ -8,6 +8,7 @@ from contextlib import suppress
 from .._native import table as native
 from .._native.store import Store, path_at_home
 from ..exceptions import AlreadyExistsError, CommitStateUnknownError, NotFoundError
+from ..store.branch_places import check_no_branch_belongs
 from ..store.staging import StagingStore
 from ..store.stores import is_behind_network
 from .log import TRANSACTIONS, LanceLog, transaction_uuid
@@ -27,13 +28,20 @@ def clone(source: TableVersion, log: LanceLog, *, is_shallow: bool) -> None:
     Raises:
         AlreadyExistsError: There is a table at the place of the clone.
         CommitStateUnknownError: The store failed, and it is not known whether the clone is there.
-        NotFoundError: The version is no part of the history.
+        NotFoundError: The version is no part of the history; or a branch of another table belongs there.
     """
     check_no_stray(source.log, source.manifest, source.log.newest().scheme)
-    if not is_shallow and not log.listing().versions:
-        for path in files_of(source.store, source.manifest):
-            source.store.copy(path, log.store, path_at_home(path))
-    _commit_clone(source, log, is_shallow)
+    if not log.listing().versions:
+        check_no_branch_belongs(log.uri, storage_options=log.bases.storage_options)
+        if not is_shallow:
+            for path in files_of(source.store, source.manifest):
+                source.store.copy(path, log.store, path_at_home(path))
+        # Copying takes long.
+        if (is_shallow or not log.listing().versions) and _commit_clone(source, log, is_shallow):
+            return
+    raise AlreadyExistsError(
+        f"a table at {log.uri} exists already, expected none where a clone goes; choose another place", uri=log.uri
+    )
 
 
 def files_of(store: Store, manifest: native.Manifest) -> list[str]:
@@ -52,7 +60,8 @@ def files_of(store: Store, manifest: native.Manifest) -> list[str]:
     return paths
 
 
-def _commit_clone(source: TableVersion, log: LanceLog, is_shallow: bool) -> None:
+def _commit_clone(source: TableVersion, log: LanceLog, is_shallow: bool) -> bool:
+    """Commits the clone; False if another writer has made a table meanwhile."""
     version = source.number
     branch = source.manifest.branch
     operation = native.Operation.clone_of(
@@ -63,16 +72,12 @@ def _commit_clone(source: TableVersion, log: LanceLog, is_shallow: bool) -> None
     if branch is not None:
         # A table of its own, with a main line only.
         made = with_branch(made, None)
-    taken = log.listing().versions
-    if not taken:
-        name = f"{transaction.read_version}-{transaction.uuid}.txn"
-        log.store.put(TRANSACTIONS + name, transaction.encode())
-        if _put(log, made, name):
-            log.landed(version)
-            return
-    raise AlreadyExistsError(
-        f"a table at {log.uri} exists already, expected none where a clone goes; choose another place", uri=log.uri
-    )
+    name = f"{transaction.read_version}-{transaction.uuid}.txn"
+    log.store.put(TRANSACTIONS + name, transaction.encode())
+    if not _put(log, made, name):
+        return False
+    log.landed(version)
+    return True
 
 
 def _put(log: LanceLog, made: native.Manifest, transaction: str) -> bool:

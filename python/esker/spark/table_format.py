@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from esker.commit import resolve
 from esker.exceptions import AlreadyExistsError
-from esker.lance.refs.places import check_no_branch_belongs
 from esker.spark.options import TableAddress, WriteOptions
+from esker.store.branch_places import check_no_branch_belongs
 
 __all__ = ["is_delta", "writes_delta"]
 

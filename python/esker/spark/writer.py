@@ -26,7 +26,6 @@ from esker._native.schema import Schema
 from esker._native.table import Manifest
 from esker.exceptions import AlreadyExistsError, UnsupportedError
 from esker.lance.log import entry_of
-from esker.lance.refs.places import check_no_branch_belongs
 from esker.lance.write.compression import compression_of
 from esker.spark.cast import cast_batch
 from esker.spark.matching import check_append, renamed, replacing_schema
@@ -37,6 +36,7 @@ from esker.spark.types import has_map
 from esker.spark.wording import in_words_of_spark
 from esker.spark.worker_task import MadeInWorkers
 from esker.storage_version import storage_version
+from esker.store.branch_places import check_no_branch_belongs
 
 __all__ = ["EskerWriter", "FragmentsMessage", "may_discard", "plan_write"]
 

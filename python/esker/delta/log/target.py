@@ -11,6 +11,7 @@ from ..._native.delta import Snapshot
 from ..._native.store import Store
 from ...commit.loop import follow
 from ...exceptions import CorruptFileError, NotFoundError
+from ...store.branch_places import check_no_branch_belongs
 from ...store.stores import absolute
 from .entries import NO_TABLE, newest_version
 from .external import ExternalLog
@@ -48,6 +49,7 @@ class WriteTarget:
         """The target that an open table is, or that a URI names, in its newest version.
 
         Raises:
+            NotFoundError: There is no table, and a branch of a Lance table belongs there.
             UnsupportedError: Its store is not one that commits can be put to safely.
         """
         if isinstance(table_or_uri, OpenTable):
@@ -57,8 +59,10 @@ class WriteTarget:
         external = ExternalLog.of(store, uri, options)
         if external is not None:
             external.latest()
-        snapshot = load_snapshot(store) if newest_version(store) != NO_TABLE else None
-        return WriteTarget(uri, store, snapshot, options)
+        if newest_version(store) == NO_TABLE:
+            check_no_branch_belongs(uri, storage_options=options)
+            return WriteTarget(uri, store, None, options)
+        return WriteTarget(uri, store, load_snapshot(store), options)
 
     def at(self, version: int) -> WriteTarget:
         """The same table with another base version."""

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from ..._native.store import Store
 from ...exceptions import AlreadyExistsError, CorruptFileError, InvalidArgumentError, NotFoundError, SchemaMismatchError
+from ...store.branch_places import check_no_branch_belongs
 from ...store.stores import absolute
 from ..definition.constraints import Constraints
 from ..definition.partition_text import NULL_DIRECTORY, encode_path, partition_text
@@ -72,7 +73,7 @@ def convert_to_deltalake(
 
     Raises:
         AlreadyExistsError: There is a Delta table.
-        NotFoundError: There are no Parquet files.
+        NotFoundError: There are no Parquet files; or a branch of a Lance table belongs there.
         SchemaMismatchError: A column has one type in one file and another in another.
 
     Example:
@@ -93,6 +94,7 @@ def convert_to_deltalake(
         if mode == "ignore":
             return
         raise AlreadyExistsError(f"a Delta table at {where} exists already", uri=where)
+    check_no_branch_belongs(where, storage_options=storage_options)
     metas = [meta for meta in store.list() if _is_data(meta.path)]
     if not metas:
         raise NotFoundError(f"no Parquet files below {where}", uri=where)

@@ -7,13 +7,11 @@ whose manifests name the branch. Tags and branches are kept in the table's own f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ..._native.store import Store
-from ...commit.external import ExternalManifestStore
-from ...exceptions import EskerError, InvalidArgumentError, NotFoundError
+from ...exceptions import InvalidArgumentError, NotFoundError
 from ...store.s3_ddb import S3_AND_DYNAMODB
 from ...store.staging import refresh
 from ..log import LanceLog
@@ -210,45 +208,6 @@ def uri_of(uri: str, here: str | None, there: str | None) -> str:
     if there is not None:
         plain = f"{plain.rstrip('/')}/tree/{there}"
     return f"{plain}{mark}{query}"
-
-
-def check_no_branch_belongs(
-    uri: str,
-    *,
-    storage_options: Mapping[str, str] | None = None,
-    manifest_store: ExternalManifestStore | str | None = None,
-) -> None:
-    """Checks that a new table does not take the place of a branch: `tree/{branch}` in the folder of another table.
-
-    Args:
-        uri: Where nothing is yet.
-        storage_options: Options of the store.
-        manifest_store: The external manifest store.
-
-    Raises:
-        NotFoundError: It does: the branch was deleted, or never made.
-
-    Example:
-        >>> from esker.lance.refs.places import check_no_branch_belongs
-        >>> check_no_branch_belongs("memory://doc-places/tree/b")
-    """
-    plain, mark, query = uri.partition("?") if uri.lower().startswith(S3_AND_DYNAMODB) else (uri, "", "")
-    parts = plain.rstrip("/").split("/tree/")
-    for at in range(1, len(parts)):
-        root, branch = "/tree/".join(parts[:at]), "/tree/".join(parts[at:])
-        if not root or root.endswith(":/"):
-            continue
-        found: tuple[int, ...] = ()
-        # What is above may be nobody's to read: then no table of ours is there.
-        with suppress(EskerError, OSError):
-            log = LanceLog.at(f"{root}{mark}{query}", storage_options=storage_options, manifest_store=manifest_store)
-            found = tuple(log.newest().versions)
-        if found:
-            raise NotFoundError(
-                f"expected the branch {branch} of the table at {root}, found none at {uri}: it was deleted, or never "
-                "made, and a new table there would be in its way; make it with create_branch, or write to another path",
-                uri=uri,
-            )
 
 
 def read_tag(log: LanceLog, name: str) -> TagContents:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from ..._native import table as native
 from ...commit.external import ExternalManifestStore
 from ...commit.protocol import CommitLock
+from ...store.branch_places import check_no_branch_belongs
 from ..log import LanceLog
-from ..refs.places import check_no_branch_belongs
 from ..version import TableVersion
 
 
@@ -74,7 +74,7 @@ def open_target(
     )
     listing = log.newest()
     if not listing.versions:
-        check_no_branch_belongs(uri, storage_options=storage_options, manifest_store=manifest_store)
+        check_no_branch_belongs(uri, storage_options=storage_options)
         return LanceTarget(uri, log, None, storage_options)
     base = log.manifest(listing.latest, listing.scheme)
     base.check_readable()
