@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, Self
 
+from ..exceptions import CommitStateUnknownError
 from ..lance.base_path import DatasetBasePath, base_paths_of, checked_base
 from ..lance.change.run import commit_change
 from ..lance.clone import clone
@@ -80,8 +81,10 @@ class BasePathsApi(DatasetHandle):
 
         Raises:
             AlreadyExistsError: There is a table at `target_path`.
-            CommitStateUnknownError: The store failed, and it is not known whether the clone is there.
-            NotFoundError: There is no such version, tag or branch.
+            CommitStateUnknownError: The store failed, and it is not known whether the clone is there; or it is there,
+                and could not be opened, which the message tells.
+            NotFoundError: There is no such version, tag or branch; or a branch of another table belongs at
+                `target_path`.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -125,4 +128,11 @@ class BasePathsApi(DatasetHandle):
         chosen = storage_options if storage_options is not None else source.storage_options
         log = LanceLog.at(target_path, storage_options=chosen, manifest_store=options.get("manifest_store"))
         clone(source, log, is_shallow=is_shallow)
-        return self._open(target_path, storage_options=chosen, **options)
+        try:
+            return self._open(target_path, storage_options=chosen, **options)
+        except OSError as error:
+            raise CommitStateUnknownError(
+                f"{error}; the clone at {log.uri} is there, but could not be opened: open it, and do not clone again",
+                uri=log.uri,
+                version=source.number,
+            ) from error

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from .._native import table as native
 from .._native.store import Store, path_at_home
+from ..commit.loop import follow
 from ..exceptions import AlreadyExistsError, CommitStateUnknownError, NotFoundError
 from ..store.branch_places import check_no_branch_belongs
 from ..store.staging import StagingStore
@@ -76,7 +77,8 @@ def _commit_clone(source: TableVersion, log: LanceLog, is_shallow: bool) -> bool
     log.store.put(TRANSACTIONS + name, transaction.encode())
     if not _put(log, made, name):
         return False
-    log.landed(version)
+    # With names of V2 there is no copy of the newest manifest.
+    follow(lambda: log.landed(version, "V2"), f"version {version} of the clone at {log.uri}")
     return True
 
 

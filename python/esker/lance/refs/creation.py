@@ -32,7 +32,7 @@ from .marking import clone_transaction, with_branch
 from .named_version import NamedVersion
 from .names import branch_path, check_branch_name
 from .places import Place, Reference, log_of, place_of, uri_of
-from .putting import put_new
+from .putting import looking_after_put, put_new
 from .tags import writable_main
 
 ATTEMPTS = 8
@@ -55,6 +55,7 @@ def create_branch(
         RefConflictError: There is a branch of this name.
         NotFoundError: There is no such version, or it was cleaned up meanwhile.
         UnsupportedError: The table lies on a branch of a repository.
+        CommitStateUnknownError: The store failed, and the branch may be there, or is, which the message tells.
     """
     check_branch_name(name)
     if isinstance(table.log.store, StagingStore) or is_in_repository(table.log.uri):
@@ -116,7 +117,8 @@ class _Creation:
             raise self._exists()
         # A clean-up need not wait for us to learn that it landed.
         acknowledge(self._transaction.uuid)
-        return self._check(manifest)
+        with looking_after_put(self.main, self._path):
+            return self._check(manifest)
 
     def _begin(self) -> Manifest:
         """Puts the first version into the tree, or finds it there."""

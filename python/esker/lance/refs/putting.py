@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
-from ...exceptions import CommitStateUnknownError, NotFoundError, UnsupportedError
+from ...exceptions import CommitStateUnknownError, EskerError, IOFailedError, NotFoundError, UnsupportedError
+from ...store.staging import StagingStore
 from ...store.stores import is_behind_network
 from ..log import LanceLog, put_under_lock
 
@@ -37,13 +39,38 @@ def put_new(log: LanceLog, path: str, data: bytes) -> bool:
             return found == data
         if is_known and not is_behind_network(log.uri):
             raise
+        raise _unknown(log, path, error) from error
+    try:
+        # A retry within the store finds the object that its own first attempt has put.
+        return _read(log, path) == data
+    except OSError as error:
+        raise _unknown(log, path, error) from error
+
+
+@contextmanager
+def looking_after_put(log: LanceLog, path: str) -> Iterator[None]:
+    """Says of an error of the store that it came after the put of a tag or branch, which stands.
+
+    Args:
+        log: The log of the main line.
+        path: What was put.
+
+    Raises:
+        CommitStateUnknownError: The store failed.
+    """
+    try:
+        yield
+    except OSError as error:
+        # What is staged is no tag yet. Answers, and what is in doubt already, are told as they are.
+        is_answer = isinstance(error, EskerError) and not isinstance(error, IOFailedError)
+        if is_answer or isinstance(error, CommitStateUnknownError) or isinstance(log.store, StagingStore):
+            raise
         raise CommitStateUnknownError(
-            f"{error}; whether {path} of {log.uri} was created is not known: look before you do it again",
+            f"{error}; {path} of {log.uri} was put, but it could not be looked up whether all that it needs is there: "
+            "look before you do it again",
             uri=log.uri,
             path=path,
         ) from error
-    # A retry within the store finds the object that its own first attempt has put.
-    return _read(log, path) == data
 
 
 def delete_ref(log: LanceLog, path: str) -> None:
@@ -63,6 +90,14 @@ def delete_ref(log: LanceLog, path: str) -> None:
             if _read(log, path) is None:
                 return
         raise error
+
+
+def _unknown(log: LanceLog, path: str, error: Exception) -> CommitStateUnknownError:
+    return CommitStateUnknownError(
+        f"{error}; whether {path} of {log.uri} was created is not known: look before you do it again",
+        uri=log.uri,
+        path=path,
+    )
 
 
 def _read(log: LanceLog, path: str) -> bytes | None:

@@ -17,7 +17,7 @@ from .contents import TagContents
 from .named_version import NamedVersion
 from .names import TAGS, check_tag_name, name_of, tag_path
 from .places import Reference, log_of, no_tag, place_of, read_tag
-from .putting import delete_ref, put_new
+from .putting import delete_ref, looking_after_put, put_new
 
 
 def read_tags(log: LanceLog) -> dict[str, TagContents]:
@@ -47,6 +47,7 @@ def create_tag(table: TableVersion, name: str, reference: Reference | None) -> N
         InvalidRefError: No tag can have this name.
         RefConflictError: There is a tag of this name.
         NotFoundError: There is no such version.
+        CommitStateUnknownError: The store failed, and the tag may be there, or is, which the message tells.
     """
     path = tag_path(check_tag_name(name))
     place, log = place_of(table, reference), writable_main(table)
@@ -58,8 +59,11 @@ def create_tag(table: TableVersion, name: str, reference: Reference | None) -> N
             uri=log.uri,
             path=path,
         )
-    if not named.is_there():
-        log.store.delete(path)
+    with looking_after_put(log, path):
+        is_there = named.is_there()
+        if not is_there:
+            log.store.delete(path)
+    if not is_there:
         flush(log.store, f"no tag {name}")
         raise named.gone("tagged")
     flush(log.store, f"tag {name}")
@@ -74,9 +78,13 @@ def update_tag(table: TableVersion, name: str, reference: Reference | None) -> N
     log = writable_main(table)
     before = read_tag(log, name)
     named = NamedVersion.find(table, place_of(table, reference))
-    log.store.put(tag_path(name), before.moved(_tag_of(named)).encode())
-    if not named.is_there():
-        log.store.put(tag_path(name), before.encode())
+    path = tag_path(name)
+    log.store.put(path, before.moved(_tag_of(named)).encode())
+    with looking_after_put(log, path):
+        is_there = named.is_there()
+        if not is_there:
+            log.store.put(path, before.encode())
+    if not is_there:
         flush(log.store, f"tag {name} as before")
         raise named.gone("tagged")
     flush(log.store, f"tag {name}")
