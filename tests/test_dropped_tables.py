@@ -119,6 +119,25 @@ def test_what_is_put_right_after_a_branch_was_made_anew_is_taken_back(
     agree(uri, "x", [0, 1, 2])
 
 
+@pytest.mark.parametrize("versions", [4, 6])
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_race_that_is_lost_to_a_table_that_was_made_anew_is_a_conflict(
+    uri: str, watched: dict[str, Watch], change: str, versions: int
+) -> None:
+    dataset = esker.dataset(three_versions(uri))
+
+    def make_anew() -> None:
+        LanceDataset.drop(uri)
+        for number in range(versions):
+            esker.write_dataset(rows_of(number), uri, mode="append")
+
+    watched["f"] = meanwhile(make_anew, verb="put_if_absent", part="_versions/")
+    with pytest.raises(CommitConflictError, match="the table was dropped or replaced"):
+        CHANGES[change](dataset)
+    watched.clear()
+    assert ids_of(esker.dataset(uri)) == [*range(versions)]
+
+
 def test_what_was_put_on_later_versions_than_its_own_is_taken_back_as_well(uri: str, watched: dict[str, Watch]) -> None:
     dataset = esker.dataset(three_versions(uri))
     esker.write_dataset(rows_of(3), uri, mode="append")

@@ -327,6 +327,9 @@ class LanceCommit:
             landed = self.log.put(version, self._scheme, data, locked=self._lock is not None, change=self)
         if not landed:
             self._known = max(self._known, version)
+            if not is_behind_network(self.uri):
+                # Who was first may have made another table: the next look compares again.
+                self._given = self._put_on
         return landed
 
     def is_in_history(self, version: int) -> bool:
