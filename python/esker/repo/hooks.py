@@ -46,6 +46,10 @@ class Hooks:
             raise InvalidArgumentError(f"expected an event among {get_args(EventType)}, found {type!r}")
         self._hooks.setdefault(type, []).append(hook)
 
+    def has(self, type: EventType) -> bool:
+        """Whether there are hooks of an event."""
+        return bool(self._hooks.get(type))
+
     def run(self, event: Event) -> None:
         """Calls the hooks of an event, in the order in which they were added."""
         for hook in self._hooks.get(event.type, []):

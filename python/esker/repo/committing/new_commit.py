@@ -12,6 +12,7 @@ from __future__ import annotations
 import getpass
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from ..core.repository_core import RepositoryCore
@@ -79,6 +80,7 @@ def commit_onto(
     new: NewCommit,
     content: Callable[[Commit], Content],
     landed: Callable[[Commit], None] = lambda made: None,
+    apart: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Commit:
     """Commits onto a branch, and returns the commit.
 
@@ -87,6 +89,7 @@ def commit_onto(
         new: What the commit says.
         content: What it holds, given the branch's last commit. What this raises ends it.
         landed: Called with the commit as soon as the branch has moved.
+        apart: Makes what the hooks before the commit are called in. What this raises at its end ends the commit.
 
     Raises:
         CommitConflictError: Other writers were faster every time.
@@ -97,7 +100,9 @@ def commit_onto(
 
     def build(head: LogEntry | None) -> LogEntry:
         commit, needs = new.over(core.commit_of(head, new.branch), content)
-        run_before(core, before, new.branch, new.merged, commit)
+        if core.hooks.has(before):
+            with apart():
+                run_before(core, before, new.branch, new.merged, commit)
         return entry_to(core, "commit", commit, needs)
 
     entry = move_branch(core, new.branch, build, new.what)

@@ -11,10 +11,11 @@ commit_staging       the line
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 
-from ...exceptions import InvalidArgumentError
+from ...exceptions import CommitConflictError, InvalidArgumentError
 from ..core.repository_core import RepositoryCore
 from ..errors import NoChangesError
 from ..objects.batches import rows
@@ -26,6 +27,9 @@ from ..text import check_pairs, check_text
 from .lost_ref import OnLost, landed_on
 from .needs import Needs
 from .new_commit import Content, NewCommit, commit_onto
+
+_TURNS = 20
+"""How often a commit takes anew what is staged, after others of the same handle have committed what it had taken."""
 
 
 def commit_staging(
@@ -40,7 +44,8 @@ def commit_staging(
 ) -> Commit:
     """Commits what is staged now, and nothing else; it is not staged any more then.
 
-    What other threads and hooks stage meanwhile stays staged, whether the commit lands or not.
+    What other threads and hooks stage meanwhile stays staged, whether the commit lands or not. Commits of the same wait
+    for each other, but not for hooks: one whose changes were committed while its hooks worked takes what is left.
 
     Args:
         core: The repository.
@@ -56,26 +61,59 @@ def commit_staging(
             now, as after a commit whose reply was lost. In the second case it is not staged any more.
         MergeConflictError: Others have changed the same paths. What is staged stays.
         TableConflictError: Others have changed the same table in a way that leaves no room. What is staged stays.
+        CommitConflictError: Each time, others of the same handle committed what was taken while hooks worked.
     """
     core.check_unprotected(new.branch)
     new = replace(new, message=check_text(new.message, "a message"), metadata=check_pairs(new.metadata, "metadata"))
-    with staging.taken() as taken:
+    for _ in range(_TURNS):
+        with suppress(_Overtaken), ExitStack() as turn:
+            turn.enter_context(staging.turn())
+            taken = turn.enter_context(staging.taken())
+            commit = _Commit(core, staging, taken, new, allow_empty, on_lost)
+            return commit.run(check, seal, turn.close)
+    raise CommitConflictError(
+        f"{new.what}: each time, hooks or other threads of this handle committed what it was about to commit; call it "
+        "again, or let no hook commit on the same branch",
+        operation=new.what,
+        retryable=True,
+    )
+
+
+class _Overtaken(Exception):
+    """While hooks worked, what a commit had taken was committed by another."""
+
+
+@dataclass(frozen=True)
+class _Commit:
+    """One turn of a commit: see `commit_staging`."""
+
+    core: RepositoryCore
+    staging: Staging
+    taken: Staging
+    new: NewCommit
+    allow_empty: bool
+    on_lost: OnLost
+
+    def run(self, check: Callable[[str, str], None], seal: Callable[[], None], end_turn: Callable[[], None]) -> Commit:
+        """Commits what was taken. The turn ends when the branch has moved: hooks that follow may commit."""
+        core, new, taken = self.core, self.new, self.taken
         base = taken.base or core.head(new.branch)
         check_committable(core, new.branch, taken)
         taken.forget_dropped()
         began = moment()
-        ours = stored_ranges(core, new.branch, base, taken, allow_empty=allow_empty)
+        ours = stored_ranges(core, new.branch, base, taken, allow_empty=self.allow_empty)
         check(base.meta_range_id, ours)
         versions: dict[str, tuple[int, ...]] = {}
 
         def content(dest: Commit) -> Content:
             check_committable(core, new.branch, taken)
             with explained(core.store, base.id):
-                found = landed_on(core, new.branch, base, ours, dest, taken, on_lost)
+                found = landed_on(core, new.branch, base, ours, dest, taken, self.on_lost)
             versions.clear()
             versions.update(found.versions)
             # A table's own commit loop knows its entry by its write id.
-            if not allow_empty and on_lost is not OnLost.TAKEN and _is_same(core, base, dest, found.content):
+            is_told = not self.allow_empty and self.on_lost is not OnLost.TAKEN
+            if is_told and _is_same(core, base, dest, found.content):
                 landed(dest)
                 raise NoChangesError(
                     f"branch {new.branch!r} has all that is staged already, by the commit {dest.id} or one before it: "
@@ -88,10 +126,19 @@ def commit_staging(
             # What was staged since saw neither what others have committed meanwhile nor other numbers of versions:
             # against the content that it saw, the next commit finds the conflicts.
             seen = made if made.meta_range_id == ours else replace(base, meta_range_id=ours)
-            staging.drop(taken, seen)
-            staging.versions = dict(versions)
+            self.staging.drop(taken, base, seen)
+            self.staging.versions = dict(versions)
+            end_turn()
 
-        return commit_onto(core, new, content, landed=landed)
+        return commit_onto(core, new, content, landed=landed, apart=self._apart)
+
+    @contextmanager
+    def _apart(self) -> Iterator[None]:
+        with self.staging.out_of_turn():
+            yield
+        # Of nothing, as with allow_empty, nothing can be committed by another.
+        if len(self.taken) and self.staging.landings != self.taken.landings:
+            raise _Overtaken
 
 
 def _is_same(core: RepositoryCore, base: Commit, dest: Commit, content: str) -> bool:

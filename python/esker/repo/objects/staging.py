@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -59,8 +60,8 @@ class _Since:
 class Staging:
     """Staged changes over a base commit: paths with new objects, and paths that are removed.
 
-    Threads share it. A commit works on a copy (`taken`), and when it has landed it takes away what was in the copy
-    (`drop`): what is staged meanwhile, be it by a hook, stays.
+    Threads share it. One commit at a time (`turn`) works on a copy (`taken`), and when it has landed it takes away what
+    was in the copy (`drop`): what is staged meanwhile, be it by a hook, stays.
 
     Attributes:
         base: The base commit: the branch's last when the first change was staged; None while nothing is staged.
@@ -69,6 +70,7 @@ class Staging:
         entries: Log entries of tables that are among it, in the order in which they were committed.
         expected: Paths below which nothing may have changed when it is committed.
         versions: Of what was committed last: the versions that each table got, by its folder.
+        landings: How often something of it was committed.
 
     Example:
         `repository.branch("main").uncommitted()`
@@ -84,8 +86,11 @@ class Staging:
         self.entries: list[StagedEntry] = []
         self.expected: set[str] = set()
         self.versions: dict[str, tuple[int, ...]] = {}
+        self.landings = 0
         self._started: Moment = _NEVER
         self._lock = threading.RLock()
+        # By the process: a fork would copy one that another thread holds.
+        self._turns: dict[int, threading.RLock] = {}
         self._since: list[_Since] = []
         self._emptied = 0
 
@@ -266,6 +271,28 @@ class Staging:
         self.base, self.sources, self._started = saved.base, set(saved.sources), saved.started
 
     @contextmanager
+    def turn(self) -> Iterator[None]:
+        """What a commit works in; other threads' commits wait: two that took the same would undo what is between."""
+        turn = self._turns.setdefault(os.getpid(), threading.RLock())
+        try:
+            turn.acquire()
+            yield
+        finally:
+            # Not held where Ctrl-C has ended the wait for it, here or at the end of `out_of_turn`.
+            with suppress(RuntimeError):
+                turn.release()
+
+    @contextmanager
+    def out_of_turn(self) -> Iterator[None]:
+        """What hooks work in, which may commit the same, or wait for a thread that does."""
+        turn = self._turns[os.getpid()]
+        turn.release()
+        try:
+            yield
+        finally:
+            turn.acquire()
+
+    @contextmanager
     def taken(self) -> Iterator[Staging]:
         """What is staged now, as a commit takes it: what is staged while the block works is not in it."""
         since = _Since()
@@ -276,6 +303,7 @@ class Staging:
             # An entry is noted after it is staged.
             found.entries = [entry for entry in self.entries if entry.path in found]
             found.expected = set(self.expected)
+            found.landings = self.landings
             found._since = [since]
             self._since.append(since)
         try:
@@ -284,17 +312,22 @@ class Staging:
             with self._lock:
                 self._since = [one for one in self._since if one is not since]
 
-    def drop(self, taken: Staging, base: Commit) -> None:
+    def drop(self, taken: Staging, over: Commit, base: Commit) -> None:
         """Forgets what a commit took, which has landed. What was staged since stays.
 
         Args:
             taken: What it took: the block's of `taken`.
+            over: What that was staged over.
             base: What the rest is over then.
         """
+        self.landings += 1
         if taken is self:
             self.clear()
             return
         with self._lock:
+            if self.base is not None and self.base.id != over.id:
+                # All was reset meanwhile, and what is staged now was staged over a later commit.
+                return
             kept = StagedPaths()
             for path, change in self._but(taken):
                 _put(kept, path, change)
