@@ -4,6 +4,7 @@
 the branch's log of a table, against the one that was read     what is staged
 same newest entry                                              goes on top as it is
 goes on from it                                                is committed again, by the table's own rules; or refused
+has all that is staged, or goes on by some of it alone         stays, or gets the rest as it is: see `landed_before`
 anything else: reset, dropped, replaced, cleaned up            is refused
 ```
 
@@ -29,6 +30,7 @@ from ..tables.references import references_of
 from ..tables.roots import TableRoots, logs_at
 from ..tables.table_log import FOLDERS, LogEntry, Relation, TableFormat, TableLog, is_derived
 from ..tables.workspace import TableWorkspace
+from .landed_before import LandedBefore, Logs, is_gone_on_from, own_entries
 from .merge_content import merged_content
 
 
@@ -81,10 +83,16 @@ def landed_on(
         TableConflictError: A table went another way, or something changed that was to stay unchanged.
         EntryTaken: With `OnLost.TAKEN`.
     """
-    _check_expected(core, staging, base, dest)
+    before = LandedBefore(core.storage, base.meta_range_id, ours, dest.meta_range_id)
+    # What others may have changed on top of it is no reason to do it again.
+    is_there = on_lost is not OnLost.TAKEN and before.has_all(is_own=True)
+    if not is_there:
+        _check_expected(staging, before)
     if dest.meta_range_id == base.meta_range_id:
         return Landing(ours, staging, _numbers(staging.entries))
-    return _Landing(core, branch, base.meta_range_id, ours, dest.meta_range_id, staging, on_lost).land()
+    if is_there or (on_lost is not OnLost.TAKEN and before.has_all()):
+        return Landing(dest.meta_range_id, staging, _numbers(staging.entries))
+    return _Landing(core, branch, before, staging, on_lost).land()
 
 
 def _numbers(entries: list[StagedEntry]) -> dict[str, tuple[int, ...]]:
@@ -94,12 +102,9 @@ def _numbers(entries: list[StagedEntry]) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def _check_expected(core: RepositoryCore, staging: Staging, base: Commit, dest: Commit) -> None:
-    if base.meta_range_id == dest.meta_range_id:
-        return
-    pair = (base.meta_range_id, dest.meta_range_id)
+def _check_expected(staging: Staging, before: LandedBefore) -> None:
     for path in sorted(staging.expected):
-        if not path or core.storage.touched([pair], paths=[path], prefixes=[path + "/"])[0]:
+        if before.is_changed_by_others(path):
             found = TableConflict(
                 path,
                 "",
@@ -123,19 +128,17 @@ class _Landing:
         self,
         core: RepositoryCore,
         branch: str,
-        base: str,
-        ours: str,
-        dest: str,
+        before: LandedBefore,
         staging: Staging,
         on_lost: OnLost,
     ) -> None:
         self._core = core
         self._branch = branch
-        self._base, self._ours, self._dest = base, ours, dest
+        self._before = before
+        self._base, self._ours, self._dest = before.base, before.ours, before.dest
         self._staging = staging
         self._on_lost = on_lost
-        self._roots = TableRoots(core.storage, [base, ours, dest])
-        self._logs: dict[str, tuple[TableLog, TableLog]] = {}
+        self._roots = TableRoots(core.storage, [before.base, before.ours, before.dest])
         self._conflicts: list[tuple[TableConflict, bool]] = []
 
     def land(self) -> Landing:
@@ -143,7 +146,10 @@ class _Landing:
         pair = (self._base, self._dest)
         tables = self._roots.touched(self._base, self._ours)
         moved = [folder for folder in tables if storage.touched([pair], prefixes=[folder])[0]]
-        again = [folder for folder in moved if self._judge(folder)]
+        # A table's own commit loop, which is told that its number is taken, knows its entry by its write id.
+        knows = self._on_lost is OnLost.TAKEN
+        landed = {folder for folder in moved if not knows and self._before.has_table(folder, self._roots)}
+        again = [folder for folder in moved if folder not in landed and self._judge(folder)]
         self._raise_conflicts()
         versions = _numbers(self._staging.entries)
         left_out = self._left_out(moved)
@@ -151,12 +157,13 @@ class _Landing:
             self._check_files(moved, self._ours)
             content = self._path_wise(self._ours)
             return Landing(content, self._staging, versions)
-        self._check_objects(left_out)
-        self._check_tags(left_out, again)
+        taken = [path for path in left_out if self._roots.root_of(path) not in landed]
+        self._check_objects(taken)
+        self._check_tags(taken, again)
         rest = storage.apply(self._base, self._staging.without(left_out), rule=self._core.settings().rule())
         workspace = TableWorkspace(self._core, self._path_wise(rest.metarange_id or self._base), self._branch)
         entries = {entry.path for entry in self._staging.entries if entry.folder in again}
-        for path in left_out:
+        for path in taken:
             folder = self._roots.root_of(path) or ""
             change = self._staging.get(path)
             if path not in entries and not _says_again(path[len(folder) :], change):
@@ -206,6 +213,7 @@ class _Landing:
         """Refuses tags of versions that get other numbers: they would name the others'."""
         for folder in again:
             own = {entry.number for entry in self._staging.entries if (entry.folder, entry.format) == (folder, "lance")}
+            own.difference_update(own_entries(self._logs(folder), "lance"))
             for path in paths:
                 tag = self._staging.get(path) if path.startswith(folder + TAGS) else None
                 if tag is None or tag.address_type == "full":
@@ -221,7 +229,9 @@ class _Landing:
 
     def _judge(self, folder: str) -> bool:
         """Whether the commits of a table are to be made again; notes what is in the way of it."""
-        logs = [logs_at(self._core.storage, content, folder) for content in (self._base, self._ours, self._dest)]
+        logs = self._logs(folder)
+        if self._on_lost is not OnLost.TAKEN and is_gone_on_from(logs):
+            return False
         base, ours, dest = (log.keys() for log in logs)
         if ours - base and dest - base and not (ours - base) & (dest - base):
             format = next(iter(dest - base))
@@ -230,6 +240,9 @@ class _Landing:
         # Each of them, so that all conflicts are told.
         found = [self._judge_log(folder, format, logs) for format in {key for log in logs for key in log}]
         return any(found)
+
+    def _logs(self, folder: str) -> Logs:
+        return [logs_at(self._core.storage, content, folder) for content in (self._base, self._ours, self._dest)]
 
     def _judge_log(self, folder: str, format: TableFormat, logs: list[dict[TableFormat, TableLog]]) -> bool:
         base, ours, dest = (log.get(format) for log in logs)
@@ -281,7 +294,7 @@ class _Landing:
             )
         return False
 
-    def _may_replay(self, folder: str, format: str, own: list[int], dest: TableLog) -> bool:
+    def _may_replay(self, folder: str, format: TableFormat, own: list[int], dest: TableLog) -> bool:
         if self._on_lost is OnLost.TAKEN:
             raise EntryTaken(folder)
         newest = dest.newest.number
@@ -313,7 +326,10 @@ class _Landing:
                 found[entry.folder] += (replays[key](entry),)
             except ConflictError as error:
                 retryable = bool(getattr(error, "retryable", False))
-                self._refuse(entry.folder, entry.format, "lost", entry.number, str(error), retryable=retryable)
+                # The loop knows of no earlier attempt, and says that it can be run again.
+                why = f"others have committed to it, and {entry.path!r} cannot be put on top of that"
+                said = why if self._staging.is_in_doubt else str(error)
+                self._refuse(entry.folder, entry.format, "lost", entry.number, said, retryable=retryable)
                 self._raise_conflicts(error)
             except NotFoundError as error:
                 # A restore of a version that a clean-up has taken, the transaction's own or another's.
@@ -366,12 +382,20 @@ class _Landing:
                 return
 
     def _refuse(
-        self, folder: str, format: str, kind: ConflictKind, version: int, why: str, *, retryable: bool = False
+        self, folder: str, format: TableFormat, kind: ConflictKind, version: int, why: str, *, retryable: bool = False
     ) -> None:
         path = folder.rstrip("/")
-        advice = "run it again" if retryable or kind == "both-created" else "open the table again, and look at it first"
+        retryable |= kind == "both-created"
+        if own := own_entries(self._logs(folder), format):
+            # Whoever does all of it again would have their rows twice.
+            why += f"; version {own[-1]} of what is staged is on the branch already, by a commit that had landed"
+            retryable = False
+        elif self._staging.is_in_doubt:
+            why += "; it is not known whether an earlier commit of what is staged has landed"
+            retryable = False
+        advice = "run it again" if retryable else "open the table again, and look at it first"
         found = TableConflict(path, format, kind, version, f"the table {path or '/'!r}: {why}", advice)
-        self._conflicts.append((found, retryable or kind == "both-created"))
+        self._conflicts.append((found, retryable))
 
     def _raise_conflicts(self, cause: Exception | None = None) -> None:
         if self._conflicts:

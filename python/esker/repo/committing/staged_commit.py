@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from ...exceptions import CommitConflictError, InvalidArgumentError
+from ...exceptions import CommitConflictError, CommitStateUnknownError, InvalidArgumentError
 from ..core.repository_core import RepositoryCore
 from ..errors import NoChangesError
 from ..objects.batches import rows
@@ -130,7 +130,11 @@ class _Commit:
             self.staging.versions = dict(versions)
             end_turn()
 
-        return commit_onto(core, new, content, landed=landed, apart=self._apart)
+        try:
+            return commit_onto(core, new, content, landed=landed, apart=self._apart)
+        except CommitStateUnknownError:
+            self.staging.is_in_doubt = True
+            raise
 
     @contextmanager
     def _apart(self) -> Iterator[None]:

@@ -71,6 +71,7 @@ class Staging:
         expected: Paths below which nothing may have changed when it is committed.
         versions: Of what was committed last: the versions that each table got, by its folder.
         landings: How often something of it was committed.
+        is_in_doubt: Whether it is not known of a commit of it whether it has landed.
 
     Example:
         `repository.branch("main").uncommitted()`
@@ -87,6 +88,7 @@ class Staging:
         self.expected: set[str] = set()
         self.versions: dict[str, tuple[int, ...]] = {}
         self.landings = 0
+        self.is_in_doubt = False
         self._started: Moment = _NEVER
         self._lock = threading.RLock()
         # By the process: a fork would copy one that another thread holds.
@@ -303,7 +305,7 @@ class Staging:
             # An entry is noted after it is staged.
             found.entries = [entry for entry in self.entries if entry.path in found]
             found.expected = set(self.expected)
-            found.landings = self.landings
+            found.landings, found.is_in_doubt = self.landings, self.is_in_doubt
             found._since = [since]
             self._since.append(since)
         try:
@@ -362,6 +364,7 @@ class Staging:
             self.entries.clear()
             self.expected.clear()
             self.base = None
+            self.is_in_doubt = False
             self._started = _NEVER
             self._emptied += 1
 
