@@ -25,6 +25,7 @@ class Watched:
 
     def __init__(self) -> None:
         self.watch: Watch | None = None
+        self.fails: str | None = None
 
     def meet(self, verb: str, part: str, action: Callable[[], object]) -> list[str]:
         """Does something once, just before a request; returns what tells whether it was done."""
@@ -40,9 +41,10 @@ class Watched:
         return done
 
     def open(self, uri: str, options: object, durable: bool) -> Store:
-        def watch(verb: str, path: str) -> None:
+        def watch(verb: str, path: str) -> str | None:
             if self.watch is not None:
                 self.watch(verb, path)
+            return "fail" if verb == self.fails else None
 
         return FaultStore(Store(uri.removeprefix("watched://"), durable=False), "", watch=watch).store
 
@@ -226,3 +228,25 @@ def test_a_restore_without_the_content_of_a_branch_is_refused_before_anything_is
     with pytest.raises(NotFoundError, match="copy all of"):
         moved.restore_refs()
     assert files(tmp_path / "to") == before
+
+
+def test_a_restore_that_failed_at_its_last_step_can_be_done_again(
+    repo: Repository, watched: Watched, tmp_path: Path
+) -> None:
+    repo.tag("v1").create("main")
+    repo.dump_refs()
+    moved = copied(repo, tmp_path / "to")
+    first = moved.branch("main").get_commit().id
+    watched.fails = "delete"
+    with pytest.raises(OSError, match="injected"):
+        Repository(f"watched://{tmp_path / 'to'}").restore_refs()
+    watched.fails = None
+    for _ in range(2):
+        Repository(tmp_path / "to").restore_refs()
+        assert moved.ref("main").get_commit() == repo.ref("main").get_commit()
+        assert [tag.id for tag in moved.tags()] == ["v1"]
+        assert not Path(tmp_path, "to/_esker/commits", first).exists()
+    moved.branch("main").object("b").upload("1")
+    moved.branch("main").commit("more")
+    with pytest.raises(AlreadyExistsError, match="just created"):
+        Repository(tmp_path / "to").restore_refs()

@@ -268,3 +268,18 @@ def test_a_commit_that_had_landed_unknown_is_not_made_again(repo: Repository, mo
     main.object("a").upload("2")
     main.commit("goes on")
     assert committed(repo) == {"old": "0", "a": "2"}
+
+
+def test_a_block_whose_changes_the_branch_got_by_others_is_not_tagged(repo: Repository) -> None:
+    def run() -> None:
+        with repo.branch("main").transact("mine", tag="v1") as tx:
+            tx.object("a").upload("1")
+            stage_and_commit(Repository(repo.uri))
+
+    def stage_and_commit(others: Repository) -> None:
+        others.branch("main").object("a").upload("1")
+        others.branch("main").commit("theirs")
+
+    with pytest.raises(NoChangesError, match="has all that is staged already"):
+        run()
+    assert list(repo.tags()) == []

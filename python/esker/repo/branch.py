@@ -167,6 +167,8 @@ class Branch(WriteableReference):
 
         Raises:
             TableConflictError: At the block's end: others have changed a table in a way that leaves no room.
+            NoChangesError: At the block's end: what was written changes nothing, or the branch has got it by others. No
+                tag is created then.
 
         Example:
             ```python

@@ -1,7 +1,7 @@
 """Restores refs out of a dump in lakeFS's format: how a repository moves out of a lakeFS server, or from elsewhere.
 
 Everything is looked at before anything is put. Then what has expired is noted, and commits, tags and branches follow;
-the default branch comes last, so that a restore that was broken off can be done again.
+the default branch comes last, so that a restore that was broken off can be done again, as one that is done can.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def restore_refs(core: RepositoryCore, dump: RefsDump | None = None) -> None:
             f"expected the default branch {core.default_branch!r} among those of the dump, found "
             f"{sorted(dumped.heads)[:5]}; create the repository with one of these as its default_branch"
         )
-    entry = core.log(core.default_branch).head()
+    entry = _first_entry(core, dumped)
     first = _check_new(core, dumped, entry)
     expired = _expired(core, dumped)
     # Before any commit: a ref that somebody creates at one of these must be refused.
@@ -87,6 +87,23 @@ def _read(core: RepositoryCore, said: RefsDump) -> _Dumped:
     return _Dumped(commits, tags, heads)
 
 
+def _first_entry(core: RepositoryCore, dumped: _Dumped) -> LogEntry | None:
+    """The entry that created the default branch, behind which there may be that of a restore of the same dump,
+    which was broken off after it.
+
+    Raises:
+        AlreadyExistsError: There is more.
+    """
+    log = core.log(core.default_branch)
+    entry = log.head()
+    if entry is None or entry.number == 1:
+        return entry
+    is_restored = entry.kind == "reset" and entry.body.get("commit_id") == dumped.heads.get(core.default_branch)
+    if entry.number > 2 or not is_restored:
+        raise _has_commits(core)
+    return log.entry(1)
+
+
 def _check_new(core: RepositoryCore, dumped: _Dumped, entry: LogEntry | None) -> Commit | None:
     """Looks whether all that is here is the commit that the repository was created with, which it returns, or what a
     restore of the same dump has put.
@@ -94,8 +111,6 @@ def _check_new(core: RepositoryCore, dumped: _Dumped, entry: LogEntry | None) ->
     Raises:
         AlreadyExistsError: There is more.
     """
-    if entry is not None and entry.number > 1:
-        raise _has_commits(core)
     first = None if entry is None or entry.kind == "delete" else core.commit_of(entry, core.default_branch)
     for branch, head in core.heads().items():
         if branch != core.default_branch and dumped.heads.get(branch, head.id) != head.id:
