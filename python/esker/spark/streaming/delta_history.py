@@ -182,8 +182,8 @@ class DeltaHistory(TableHistory):
         if before.version != version or not before.num_files:
             return False
         try:
-            there = Snapshot.load(self._store, timezone=self._options.read.partition_timezone)
-            after = before.refresh(self._store, version=there.version)
+            there = load_snapshot(self._store, timezone=self._options.read.partition_timezone)
+            after = refresh_snapshot(before, self._store, version=there.version)
         except EskerError:
             return False
         if any(_table_id(each) != _table_id(before) for each in (there, after)):

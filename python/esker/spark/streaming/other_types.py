@@ -12,7 +12,7 @@ from typing import cast
 
 import pyarrow as pa
 
-from esker._native.delta import Snapshot
+from esker.delta.log.snapshots import load_snapshot
 from esker.delta.read.conform import MappingMode, physical_name, plain
 from esker.delta.read.file_reader import TableFileReader
 from esker.exceptions import CorruptFileError, EskerError, InvalidArgumentError, SchemaMismatchError, UnsupportedError
@@ -48,7 +48,7 @@ def _told(error: EskerError, reader: TableFileReader, version: int) -> SchemaMis
     # A file that a version removes is of one before it.
     for number in range(version, max(version - 2, -1), -1):
         try:
-            snapshot = Snapshot.load(reader.store, version=number)
+            snapshot = load_snapshot(reader.store, version=number)
         except EskerError:
             continue
         mode = cast("MappingMode", snapshot.column_mapping)

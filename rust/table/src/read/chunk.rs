@@ -112,7 +112,7 @@ struct Tested {
 }
 
 /// Batches of a chunk, or what else was asked of it, and how many bytes of it were in memory at once.
-pub(super) type Taken<T> = Result<(T, u64)>;
+pub(super) type Weighed<T> = Result<(T, u64)>;
 
 /// Which rows of a chunk are left.
 enum Mask {
@@ -127,7 +127,7 @@ pub(super) async fn read_chunk(
     plan: &ChunkPlan,
     source: &ChunkSource,
     rows: Vec<Range<u64>>,
-) -> Taken<Vec<RecordBatch>> {
+) -> Weighed<Vec<RecordBatch>> {
     if plan.steps.is_empty() {
         let others = source.other_columns.read_by(&rows, source.decoding).await?;
         let bytes = plan.weights.others.see(&others);
@@ -153,7 +153,7 @@ pub(super) async fn read_tested(
     source: &ChunkSource,
     rows: &[Range<u64>],
     kept: Vec<Range<u64>>,
-) -> Taken<Vec<RecordBatch>> {
+) -> Weighed<Vec<RecordBatch>> {
     let mut tested = Tested {
         columns: vec![None; plan.tested.fields().len()],
         mask: if kept == rows { Mask::All } else { Mask::ByRanges },
@@ -179,7 +179,7 @@ pub(super) async fn read_tested(
 }
 
 /// How many rows of a chunk the filter keeps.
-pub(super) async fn count_chunk(plan: &ChunkPlan, source: &ChunkSource, rows: Vec<Range<u64>>) -> Taken<u64> {
+pub(super) async fn count_chunk(plan: &ChunkPlan, source: &ChunkSource, rows: Vec<Range<u64>>) -> Weighed<u64> {
     if plan.steps.is_empty() {
         return Ok((count(&rows), 0));
     }
@@ -374,7 +374,7 @@ async fn read_others(
     source: &ChunkSource,
     rows: &[Range<u64>],
     tested: &Tested,
-) -> Taken<RecordBatch> {
+) -> Weighed<RecordBatch> {
     let columns = (&source.other_columns, &plan.weights.others);
     read_kept(columns, source.decoding, false, rows, tested).await
 }
@@ -386,7 +386,7 @@ async fn read_kept(
     by_value: bool,
     rows: &[Range<u64>],
     tested: &Tested,
-) -> Taken<RecordBatch> {
+) -> Weighed<RecordBatch> {
     let read = async |rows: &[Range<u64>]| {
         let batch = match by_value {
             true => columns.read_by_value(rows, decoding).await,
