@@ -101,17 +101,23 @@ class PostgresManifestStore:
         return self._local.connection
 
     def _make_table(self, psycopg: Any, connection: Any) -> None:
-        if connection.execute("SELECT to_regclass(%s)", (self.table,)).fetchone()[0] is not None:
+        if self._has_table(connection):
             return
         sql = (
             f"CREATE TABLE IF NOT EXISTS {self.table} (base_uri text NOT NULL, version numeric(20) NOT NULL, "
             "path text NOT NULL, size bigint, e_tag text, PRIMARY KEY (base_uri, version))"
         )
+        errors = psycopg.errors
         try:
             connection.execute(sql)
-        except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
-            # Another writer created it at the same moment.
-            return
+        except (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateObject):
+            # Another writer created it at the same moment. PostgreSQL says so of whichever it met first: the entry of
+            # an index, the table, or the type of the table's rows, which may also be a type of that name without one.
+            if not self._has_table(connection):
+                raise
+
+    def _has_table(self, connection: Any) -> bool:
+        return connection.execute("SELECT to_regclass(%s)", (self.table,)).fetchone()[0] is not None
 
 
 class _Connections(threading.local):
