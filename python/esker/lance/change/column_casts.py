@@ -12,7 +12,7 @@ which it takes over from the file that had them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -121,8 +121,9 @@ def cast_fields(
     renewed = _only(schema, types)
     target = pa.schema(renewed)
 
-    def values(at: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
-        options = ScanOptions(columns=target.names, fragment_ids=(fragment.id,), with_row_address=True)
+    def values(at: TableVersion, fragments: Sequence[native.Fragment]) -> Iterator[pa.RecordBatch]:
+        ids = tuple(fragment.id for fragment in fragments)
+        options = ScanOptions(columns=target.names, fragment_ids=ids, with_row_address=True)
         for batch in Scan(at, options).to_batches():
             columns = [_cast_at(batch[field.name], field.type, path_of([field.name]), types) for field in target]
             yield pa.RecordBatch.from_arrays([*columns, batch[ROW_ADDRESS]], names=[*target.names, ROW_ADDRESS])

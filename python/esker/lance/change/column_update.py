@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -80,10 +80,10 @@ class ColumnUpdate:
         self.along: list[str] = []
         """Columns that are written as they are beside those with new values."""
 
-    def values(self, table: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
-        """The values of one fragment's rows, old and new, with the rows' addresses."""
+    def values(self, table: TableVersion, fragments: Sequence[native.Fragment]) -> Iterator[pa.RecordBatch]:
+        """The values of some fragments' rows, old and new, with the rows' addresses."""
         read = list(dict.fromkeys([*self.columns, *self.along, self._left_on, ROW_ADDRESS]))
-        options = ScanOptions(columns=read, blobs="bytes", fragment_ids=(fragment.id,))
+        options = ScanOptions(columns=read, blobs="bytes", fragment_ids=tuple(it.id for it in fragments))
         for batch in Scan(table, options).to_batches():
             rows = self._keys.rows(batch[self._left_on])
             hit = rows.is_valid()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -22,8 +23,9 @@ from ..version import TableVersion
 from .assignments import within_precision
 from .join_keys import SYSTEM_KEYS, JoinKeys
 
-Values = Callable[[TableVersion, native.Fragment], Iterator[pa.RecordBatch]]
-"""Returns the values of one fragment's rows, in batches that also hold the row addresses."""
+Values = Callable[[TableVersion, Sequence[native.Fragment]], Iterator[pa.RecordBatch]]
+"""Returns the values of some fragments' rows in their order, in batches of one fragment that also hold the row
+addresses."""
 
 
 class ColumnSource(Protocol):
@@ -35,8 +37,8 @@ class ColumnSource(Protocol):
     def schema(self, table: TableVersion) -> pa.Schema:
         """The new columns."""
 
-    def values(self, table: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
-        """The values of one fragment's rows, with the row addresses. Called for the fragments in order."""
+    def values(self, table: TableVersion, fragments: Sequence[native.Fragment]) -> Iterator[pa.RecordBatch]:
+        """The values of some fragments' rows, with the row addresses; see `Values`."""
 
     def finish(self) -> None:
         """Called after the last fragment."""
@@ -55,9 +57,9 @@ class ExpressionValues:
         """The new columns."""
         return Scan(table, ScanOptions(columns=self._expressions)).schema
 
-    def values(self, table: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
-        """The values of one fragment's rows."""
-        for batch in _batches(table, fragment, self._expressions, self._batch_size):
+    def values(self, table: TableVersion, fragments: Sequence[native.Fragment]) -> Iterator[pa.RecordBatch]:
+        """The values of some fragments' rows."""
+        for batch in _batches(table, fragments, self._expressions, self._batch_size):
             for name in self._expressions:
                 within_precision(batch[name], name)
             yield batch
@@ -85,10 +87,15 @@ class FunctionValues:
             self._function.output_schema = self._function(self._input(first)).schema
         return stored_schema(self._function.output_schema)
 
-    def values(self, table: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
-        """The values of one fragment's rows."""
-        for number, batch in enumerate(_batches(table, fragment, self._read_columns, self._batch_size)):
-            result = self._function.of_batch((table.number, fragment.id, number), self._input(batch))
+    def values(self, table: TableVersion, fragments: Sequence[native.Fragment]) -> Iterator[pa.RecordBatch]:
+        """The values of some fragments' rows."""
+        numbers = Counter[int]()
+        for batch in _batches(table, fragments, self._read_columns, self._batch_size):
+            if batch.num_rows == 0:
+                continue
+            fragment = batch[ROW_ADDRESS][0].as_py() >> 32
+            result = self._function.of_batch((table.number, fragment, numbers[fragment]), self._input(batch))
+            numbers[fragment] += 1
             # The function may fill the same memory anew for the next batch.
             yield owned(stored_batch(result)).append_column(ROW_ADDRESS, batch[ROW_ADDRESS])
 
@@ -114,9 +121,9 @@ class StreamValues:
         """The new columns."""
         return self._schema
 
-    def values(self, table: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
-        """The next values of the stream, for one fragment's rows, with their row addresses."""
-        for addresses in _batches(table, fragment, []):
+    def values(self, table: TableVersion, fragments: Sequence[native.Fragment]) -> Iterator[pa.RecordBatch]:
+        """The next values of the stream, for some fragments' rows, with their row addresses."""
+        for addresses in _batches(table, fragments, []):
             start = 0
             while start < addresses.num_rows:
                 batch = self._next()
@@ -169,11 +176,11 @@ class JoinedValues:
         schema = self._columns.schema
         return pa.schema([field.with_nullable(True) for field in schema], metadata=schema.metadata)
 
-    def values(self, table: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
-        """The values of one fragment's rows."""
+    def values(self, table: TableVersion, fragments: Sequence[native.Fragment]) -> Iterator[pa.RecordBatch]:
+        """The values of some fragments' rows."""
         columns = [] if self._left_on in SYSTEM_KEYS else [self._left_on]
         by_id = self._left_on == ROW_ID
-        for batch in _batches(table, fragment, columns, with_row_id=by_id):
+        for batch in _batches(table, fragments, columns, with_row_id=by_id):
             rows = taken(self._columns, self._keys.rows(batch[self._left_on]))
             values = [rows[name].combine_chunks() for name in rows.column_names]
             yield pa.RecordBatch.from_arrays([*values, batch[ROW_ADDRESS]], names=[*rows.column_names, ROW_ADDRESS])
@@ -184,17 +191,17 @@ class JoinedValues:
 
 def _batches(
     table: TableVersion,
-    fragment: native.Fragment | None,
+    fragments: Sequence[native.Fragment] | None,
     columns: Columns | None,
     batch_size: int | None = None,
     *,
     with_row_id: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Columns of one fragment's rows, or of all rows, with the row addresses."""
+    """Columns of some fragments' rows, or of all rows, with the row addresses."""
     options = ScanOptions(
         columns=columns,
         batch_size=batch_size,
-        fragment_ids=None if fragment is None else (fragment.id,),
+        fragment_ids=None if fragments is None else tuple(fragment.id for fragment in fragments),
         with_row_id=with_row_id,
         with_row_address=True,
     )

@@ -5,7 +5,10 @@ Values are computed for live rows. Deleted rows get the value of another row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain, groupby
 from types import TracebackType
 from typing import Any
 
@@ -30,8 +33,14 @@ from ..write.request import DEFAULT_MEMORY_LIMIT
 from ..write.staging import blob_folder
 from .column_values import ColumnSource, Values
 
-_OFFSET = (1 << 32) - 1
+_OFFSET_BITS = 32
+_OFFSET = (1 << _OFFSET_BITS) - 1
 _NO_LIMIT = 2**62
+
+_AT_ONCE = 8
+"""Files that are written side by side: the most time of a small one goes to its sync, or to its request."""
+_FEW_BYTES = 4 << 20
+"""Values of a file that is written beside others."""
 
 
 class ColumnWriter:
@@ -89,16 +98,18 @@ class ColumnWriter:
         fragments: Sequence[native.Fragment] | None = None,
     ) -> list[native.Fragment]:
         """All fragments of the table, or those given, each with a file of the new columns."""
+        every = table.fragments if fragments is None else fragments
+        # `fields` is in the key for its field ids: after another writer's change the table may assign others.
+        keys = {it.id: (it.id, tuple(file.path for file in it.files), fields) for it in every}
+        missing = [fragment for fragment in every if keys[fragment.id] not in self._written]
+        known = table.manifest.max_field_id
+        for fragment, file in self._files_of(table, missing, fields, values):
+            self._written[keys[fragment.id]] = _without_known_structs(file, known)
         result = []
-        for fragment in table.fragments if fragments is None else fragments:
-            # `fields` is in the key for its field ids: after another writer's change the table may assign others.
-            key = (fragment.id, tuple(file.path for file in fragment.files), fields)
-            if key not in self._written:
-                file = self.file_of(table, fragment, fields, values)
-                self._written[key] = _without_known_structs(file, table.manifest.max_field_id)
-            file = self._written[key]
+        for fragment in every:
+            file = self._written[keys[fragment.id]]
             # Where files name the structs and lists around values, the new file has them from now on.
-            held = any(0 <= field <= table.manifest.max_field_id for field in file.fields)
+            held = any(0 <= field <= known for field in file.fields)
             result.append(fragment.with_replacing_file(file) if held else fragment.with_file(file))
         return result
 
@@ -106,9 +117,47 @@ class ColumnWriter:
         self, table: TableVersion, fragment: native.Fragment, fields: Schema, values: Values
     ) -> native.DataFile:
         """A file with some columns of one fragment."""
+        [(_, file)] = self._files_of(table, [fragment], fields, values)
+        return file
+
+    def _files_of(
+        self, table: TableVersion, fragments: Sequence[native.Fragment], fields: Schema, values: Values
+    ) -> Iterator[tuple[native.Fragment, native.DataFile]]:
+        """The fragments with a file each. Files of few bytes are written while the next values are computed."""
+        turns = deque[tuple[native.Fragment, Future[native.DataFile]]]()
+
+        def taken_in(fragment: native.Fragment, file: native.DataFile) -> tuple[native.Fragment, native.DataFile]:
+            if has_blobs:
+                self.staged.add(self._store, blob_folder(f"data/{file.path}"))
+            self.staged.add(self._store, f"data/{file.path}")
+            return fragment, file
+
+        has_blobs = any(holds_blobs(field.type) for field in pa.schema(fields))
+        with ThreadPoolExecutor(_AT_ONCE, "esker-columns") as pool:
+            try:
+                for fragment, batches in by_fragment(values(table, fragments), fragments):
+                    few, rest = split_off(batches, _FEW_BYTES)
+                    if rest is not None:
+                        yield taken_in(fragment, self._file(table, fragment, fields, chain(few, rest)))
+                        continue
+                    if len(turns) >= 2 * _AT_ONCE:
+                        first, file = turns.popleft()
+                        yield taken_in(first, file.result())
+                    turns.append((fragment, pool.submit(self._file, table, fragment, fields, iter(few))))
+                while turns:
+                    first, file = turns.popleft()
+                    yield taken_in(first, file.result())
+            finally:
+                # Those that were written after another one failed are removed with the others.
+                for first, file in turns:
+                    if not file.cancel() and file.exception() is None:
+                        taken_in(first, file.result())
+
+    def _file(
+        self, table: TableVersion, fragment: native.Fragment, fields: Schema, batches: Iterator[pa.RecordBatch]
+    ) -> native.DataFile:
         schema = pa.schema(fields)
-        batches = spread(values(table, fragment), schema, fragment.physical_rows)
-        written = BatchSource(schema, batches).feed(
+        written = BatchSource(schema, spread(batches, schema, fragment.physical_rows)).feed(
             lambda reader: write_fragments(
                 self._store,
                 rebased(reader),
@@ -120,11 +169,46 @@ class ColumnWriter:
                 memory_limit=DEFAULT_MEMORY_LIMIT,
             )
         )
-        file = written[0].files[0]
-        if any(holds_blobs(field.type) for field in schema):
-            self.staged.add(self._store, blob_folder(f"data/{file.path}"))
-        self.staged.add(self._store, f"data/{file.path}")
-        return file
+        return written[0].files[0]
+
+
+def by_fragment(
+    batches: Iterator[pa.RecordBatch], fragments: Iterable[native.Fragment]
+) -> Iterator[tuple[native.Fragment, Iterator[pa.RecordBatch]]]:
+    """The fragments with the batches of each, which are taken before the next fragment is.
+
+    Args:
+        batches: Batches with row addresses, each of one fragment, in the fragments' order.
+        fragments: The fragments. One without live rows has no batches.
+    """
+    filled = (batch for batch in batches if batch.num_rows)
+    groups = groupby(filled, lambda batch: batch[ROW_ADDRESS][0].as_py() >> _OFFSET_BITS)
+    following = next(groups, None)
+    for fragment in fragments:
+        if following is None or following[0] != fragment.id:
+            yield fragment, iter(())
+            continue
+        yield fragment, following[1]
+        following = next(groups, None)
+
+
+def split_off(batches: Iterator[pa.RecordBatch], nbytes: int) -> tuple[list[pa.RecordBatch], Iterator[Any] | None]:
+    """The first batches, up to about so many bytes, and the others, if there may be any.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.lance.change.column_writer import split_off
+        >>> split_off(iter([pa.record_batch({"id": [1, 2]})]), 1000)[1] is None
+        True
+    """
+    few = []
+    held = 0
+    for batch in batches:
+        few.append(batch)
+        held += batch.nbytes
+        if held >= nbytes:
+            return few, batches
+    return few, None
 
 
 def _refuse_parts_of_structs(table: TableVersion, names: list[str]) -> None:
