@@ -18,10 +18,15 @@ _AT_ONCE = 1000
 def drop(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None, *, ignore_not_found: bool) -> None:
     """Deletes a table; see `LanceDataset.drop`.
 
-    The newest manifest goes last: after a crash the table can be dropped again.
+    The newest manifest goes last: after a crash the table can be dropped again. The entries of an external manifest
+    store go before it: without the manifest that they name they would be a table that does not open, nor can be made.
     """
     log = LanceLog.at(uri, storage_options=storage_options)
     if not log.store.list_first("", 1)[0]:
+        if log.has_entries():
+            # Whoever deleted the files did not come to the entries, or knew nothing of them.
+            log.forget_entries()
+            return
         if ignore_not_found:
             return
         raise NotFoundError(f"Not found: nothing lies at {log.uri}; check the path", uri=log.uri)
@@ -30,14 +35,15 @@ def drop(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None,
     paths = log.store.list_paths("")
     versions = sorted((path for path in paths if path.startswith(VERSIONS)), key=lambda path: path == newest)
     others = [path for path in paths if not path.startswith(VERSIONS)]
-    for start in range(0, len(others), _AT_ONCE):
-        log.store.delete_all(others[start : start + _AT_ONCE])
     for name in names:
+        # While their refs tell which there are.
         branch = LanceLog.at(uri_of(log.uri, None, name), storage_options=storage_options)
         branch.forget_entries()
+    for start in range(0, len(others), _AT_ONCE):
+        log.store.delete_all(others[start : start + _AT_ONCE])
     log.store.delete_all(versions[:-1])
-    log.store.delete_all(versions[-1:])
     log.forget_entries()
+    log.store.delete_all(versions[-1:])
     flush(log.store, "no table")
     folder = _local(log.uri)
     if folder is not None:

@@ -293,10 +293,14 @@ class LanceLog:
             self._external.finish(version)
         self.refresh_latest_copy(scheme)
 
+    def has_entries(self) -> bool:
+        """Whether an external manifest store has entries of the table, whatever lies in the store."""
+        return self._external is not None and self._external.latest() is not None
+
     def forget_entries(self) -> None:
-        """Deletes the entries of the external manifest store, if there is one: once the manifests are gone."""
+        """Deletes the entries of the external manifest store, if there is one: the versions are to go."""
         if self._external is not None:
-            self._external.external.delete(self._external.base_uri)
+            self._external.forget()
 
     def path_of(self, version: int, scheme: NamingScheme) -> str:
         """The path of a version's manifest, whether that exists or not. A staged one is copied to its final path."""

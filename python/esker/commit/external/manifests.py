@@ -100,6 +100,11 @@ class ExternalManifests:
         self._final = (version, path)
         return path
 
+    def forget(self) -> None:
+        """Deletes all entries of the table."""
+        self._ask("delete", lambda: self.external.delete(self.base_uri))
+        self._final = None
+
     def names(self, version: int, path: str) -> bool:
         """Whether `path`, relative to the table's root, is the external store's entry of the version."""
         entry = self._get(version)

@@ -126,9 +126,14 @@ class _Creation:
             there = self._tree()
             if there:
                 manifests = [Manifest.decode(data, path) for path, data in there.items() if _is_manifest(path)]
-                if len(manifests) == 1 and _is_same(manifests[0], self._made):
+                # Of later versions an external manifest store may have the entries still.
+                is_alone = len(manifests) == 1 and self.log.listing().latest == self.named.version
+                if is_alone and _is_same(manifests[0], self._made):
                     return manifests[0]
                 self._take_over(there, manifests)
+            elif self.log.has_entries() and self._winner() is None:
+                # A deletion was broken off between the manifests and their entries.
+                self.log.forget_entries()
             if self._put():
                 return self._made
         raise RefConflictError(
