@@ -88,3 +88,65 @@ def test_the_error_says_that_the_clone_is_there(watched: dict[str, Watch], tmp_p
         dataset.shallow_clone(there, 2)
     watched.clear()
     assert ids_of(esker.dataset(there)) == [0, 1]
+
+
+CHANGES: dict[str, Callable[[Any], object]] = {
+    "tag moves": lambda dataset: dataset.tags.update("x", 3),
+    "tag's metadata": lambda dataset: dataset.tags.replace_metadata("x", {"a": "b"}),
+    "branch's metadata": lambda dataset: dataset.branches.replace_metadata("x", {"a": "b"}),
+}
+
+
+def _named(dataset: Any) -> Any:
+    return dataset.tags.list()["x"], dataset.branches.list()["x"]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_of_a_tag_or_branch_whose_reply_is_lost_is_looked_up(
+    change: str, watched: dict[str, Watch], uri: str
+) -> None:
+    dataset = esker.dataset(three_versions(uri))
+    dataset.tags.create("x", 2)
+    dataset.create_branch("x", 2)
+    before, put = _named(dataset), list[str]()
+
+    def watch(verb: str, path: str) -> str | None:
+        if verb == "put":
+            put.append(path)
+        return fault if verb == "put" or (is_blind and put) else None
+
+    fault, is_blind = "fail", False
+    watched["f"] = watch
+    with pytest.raises(IOFailedError) as refused:
+        CHANGES[change](dataset)
+    assert not isinstance(refused.value, CommitStateUnknownError)
+    watched.clear()
+    assert _named(dataset) == before
+    fault, is_blind = "lose_reply", True
+    put.clear()
+    watched["f"] = watch
+    with pytest.raises(CommitStateUnknownError, match=r"x\.json of .* was changed is not known"):
+        CHANGES[change](dataset)
+    is_blind = False
+    CHANGES[change](dataset)
+    watched.clear()
+    assert _named(dataset) != before
+
+
+def test_a_branch_whose_ref_is_gone_is_told_to_be_so(watched: dict[str, Watch], uri: str) -> None:
+    dataset = esker.dataset(three_versions(uri))
+    dataset.create_branch("x", 2)
+    deleted: list[str] = []
+
+    def watch(verb: str, path: str) -> str | None:
+        if verb == "delete":
+            deleted.append(path)
+        return "fail" if deleted and verb.startswith("list") else None
+
+    watched["f"] = watch
+    with pytest.raises(IOFailedError, match="branch x of .* is gone already, but files .* delete it again"):
+        dataset.branches.delete("x")
+    watched.clear()
+    assert dataset.branches.list() == {}
+    dataset.branches.delete("x")
+    assert not [*Path(uri).glob("tree/**/*.manifest")]

@@ -8,18 +8,18 @@ notices the other. What a crash leaves is a tree without a ref: the next `delete
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 
 from ..._native.table import Manifest, parse_manifest_name
-from ...exceptions import NotFoundError, RefConflictError
+from ...exceptions import CommitStateUnknownError, IOFailedError, NotFoundError, RefConflictError
 from ...store.staging import flush, refresh
 from ..log import LATEST_COPY, TRANSACTIONS, VERSIONS, LanceLog
 from ..version import TableVersion
 from .contents import BranchContents
 from .names import BRANCHES, branch_path, check_branch_name, name_of
 from .places import log_of
-from .putting import delete_ref, put_new
+from .putting import delete_ref, put_new, put_over
 from .tags import check_metadata, read_tags, writable_main
 
 OWN_FOLDERS = (VERSIONS, TRANSACTIONS, "data/", "_deletions/", "_indices/")
@@ -81,7 +81,7 @@ def replace_branch_metadata(table: TableVersion, name: str, metadata: dict[str, 
     """
     log = writable_main(table)
     found = read_branch(log, name).with_metadata(check_metadata(metadata))
-    log.store.put(branch_path(name), found.encode())
+    put_over(log, branch_path(name), found.encode())
     flush(log.store, f"metadata of branch {name}")
 
 
@@ -91,6 +91,7 @@ def delete_branch(table: TableVersion, name: str) -> None:
     Raises:
         NotFoundError: There is no such branch.
         RefConflictError: Branches or tags refer to it, or it is being created.
+        IOFailedError: The store failed. The message says so where the branch is gone, and files of it are left.
     """
     log = writable_main(table)
     path = branch_path(check_branch_name(name))
@@ -102,14 +103,32 @@ def delete_branch(table: TableVersion, name: str) -> None:
     ours = branches[name]
     _refuse_named(log, name, ours, branches)
     delete_ref(log, path)
-    branches = read_branches(log)
-    try:
-        _refuse_named(log, name, ours, branches)
-    except RefConflictError:
-        put_new(log, path, ours.encode())
-        raise
-    remove_tree(log_of(table, name, durable=True), name, branches)
+    with _telling_that_it_is_gone(log, name):
+        branches = read_branches(log)
+        try:
+            _refuse_named(log, name, ours, branches)
+        except RefConflictError:
+            put_new(log, path, ours.encode())
+            raise
+        remove_tree(log_of(table, name, durable=True), name, branches)
     flush(log.store, f"no branch {name}")
+
+
+@contextmanager
+def _telling_that_it_is_gone(log: LanceLog, name: str) -> Iterator[None]:
+    """Says of an error of the store that it came after the ref of a branch went."""
+    try:
+        yield
+    except IOFailedError as error:
+        if isinstance(error, CommitStateUnknownError):
+            # It says more: another writer refers to the branch, whose ref was to be put back.
+            raise
+        raise IOFailedError(
+            f"{error}; branch {name} of {log.uri} is gone already, but files of it may be left: delete it again to "
+            "remove them",
+            uri=log.uri,
+            path=branch_path(name),
+        ) from error
 
 
 def remove_tree(log: LanceLog, name: str, others: Iterable[str]) -> None:

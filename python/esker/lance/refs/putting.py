@@ -47,6 +47,32 @@ def put_new(log: LanceLog, path: str, data: bytes) -> bool:
         raise _unknown(log, path, error) from error
 
 
+def put_over(log: LanceLog, path: str, data: bytes) -> None:
+    """Puts the file of a tag or branch in place of the one that is there. After a lost reply it looks which is there.
+
+    Args:
+        log: The log of the main line.
+        path: Where the file is.
+        data: Its bytes.
+
+    Raises:
+        CommitStateUnknownError: The store failed, and it could not be looked up which file is there; or it is the old
+            one, and the store is behind a network, where a put may land after its error.
+        IOFailedError: The store failed, and the old file is there.
+    """
+    try:
+        log.store.put(path, data)
+    except OSError as error:
+        is_known = False
+        with suppress(OSError):
+            if _read(log, path) == data:
+                return
+            is_known = True
+        if isinstance(log.store, StagingStore) or (is_known and not is_behind_network(log.uri)):
+            raise
+        raise _unknown(log, path, error, "changed") from error
+
+
 @contextmanager
 def looking_after_put(log: LanceLog, path: str) -> Iterator[None]:
     """Says of an error of the store that it came after the put of a tag or branch, which stands.
@@ -92,9 +118,9 @@ def delete_ref(log: LanceLog, path: str) -> None:
         raise error
 
 
-def _unknown(log: LanceLog, path: str, error: Exception) -> CommitStateUnknownError:
+def _unknown(log: LanceLog, path: str, error: Exception, done: str = "created") -> CommitStateUnknownError:
     return CommitStateUnknownError(
-        f"{error}; whether {path} of {log.uri} was created is not known: look before you do it again",
+        f"{error}; whether {path} of {log.uri} was {done} is not known: look before you do it again",
         uri=log.uri,
         path=path,
     )

@@ -17,7 +17,7 @@ from .contents import TagContents
 from .named_version import NamedVersion
 from .names import TAGS, check_tag_name, name_of, tag_path
 from .places import Reference, log_of, no_tag, place_of, read_tag
-from .putting import delete_ref, looking_after_put, put_new
+from .putting import delete_ref, looking_after_put, put_new, put_over
 
 
 def read_tags(log: LanceLog) -> dict[str, TagContents]:
@@ -74,12 +74,13 @@ def update_tag(table: TableVersion, name: str, reference: Reference | None) -> N
 
     Raises:
         NotFoundError: There is no such tag, or no such version.
+        CommitStateUnknownError: The store failed, and the tag may have moved, or has, which the message tells.
     """
     log = writable_main(table)
     before = read_tag(log, name)
     named = NamedVersion.find(table, place_of(table, reference))
     path = tag_path(name)
-    log.store.put(path, before.moved(_tag_of(named)).encode())
+    put_over(log, path, before.moved(_tag_of(named)).encode())
     with looking_after_put(log, path):
         is_there = named.is_there()
         if not is_there:
@@ -98,7 +99,7 @@ def replace_tag_metadata(table: TableVersion, name: str, metadata: dict[str, str
     """
     log = writable_main(table)
     found = read_tag(log, name).with_metadata(check_metadata(metadata))
-    log.store.put(tag_path(name), found.encode())
+    put_over(log, tag_path(name), found.encode())
     flush(log.store, f"metadata of tag {name}")
 
 
