@@ -23,7 +23,7 @@ from ..commit import DETACHED
 from ..log import TRANSACTIONS, VERSIONS, LanceLog, VersionListing, transaction_uuid
 from .explanation import CleanupCandidateFile
 from .policy import UNDER_WAY_AGE, UNVERIFIED_AGE, CleanupPolicy
-from .refs import Refs, branch_manifests, read_refs
+from .refs import Refs, branch_manifests, listed_but_not_found, read_refs
 
 _DETACHED_NAME = re.compile(r"^d(\d+)\.manifest$")
 _FOLDER_KINDS = {
@@ -105,8 +105,10 @@ class Inspection:
         manifests = self.log.store.list(VERSIONS)
         sizes = {meta.path: meta.size for meta in manifests}
         self.staged = [meta for meta in manifests if self.log.is_staged(meta.path)]
+        gone: list[int] = []
         for number, manifest in self._manifests(self.history.versions):
             if manifest is None:
+                gone.append(number)
                 continue
             selected = self._is_selected(manifest)
             if selected and number in self.refs.versions:
@@ -117,6 +119,7 @@ class Inspection:
                 self.references.discard(manifest)
                 continue
             self.references.keep(manifest)
+        self._keep_returned(gone)
         for path in sizes:
             self._keep_detached(path)
         self._keep_branches(self.refs.others)
@@ -188,6 +191,19 @@ class Inspection:
             if self._is_abandoned(changed) and not self.log.is_staged_commit(meta.path):
                 kind = _FOLDER_KINDS["_versions"]
                 yield CleanupCandidateFile(meta.path, kind, meta.size, True, self._reason(False, changed))
+
+    def _keep_returned(self, gone: list[int]) -> None:
+        """Keeps the files of versions that were not found and are listed all the same: another clean-up has put one
+        back that was tagged, or the store does not tell what it has.
+
+        Raises:
+            IOFailedError: A version is listed, and cannot be found: what it refers to is not known.
+        """
+        listed = self.log.listing().versions if gone else ()
+        for number, manifest in self._manifests(number for number in gone if number in listed):
+            if manifest is None:
+                raise listed_but_not_found(self.log.uri, self.log.path_of(number, self.history.scheme))
+            self.references.keep(manifest)
 
     def _keep_branches(self, names: Iterable[str]) -> None:
         for name in names:

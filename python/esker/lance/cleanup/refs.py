@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ..._native.store import Store
 from ..._native.table import Manifest
-from ...exceptions import NotFoundError
+from ...exceptions import IOFailedError, NotFoundError
 from ..refs.contents import BranchContents, TagContents
 from ..refs.names import BRANCHES, REFS, TAGS, branch_folder, name_of
 from .explanation import CleanupReferencedBranch
@@ -65,8 +65,32 @@ def branch_manifests(store: Store, branch: str) -> Iterator[Manifest]:
     Args:
         store: The store of the main line.
         branch: The branch.
+
+    Raises:
+        IOFailedError: One of them is listed, and cannot be found.
     """
-    for path in store.list_paths(branch_folder(branch) + "_versions/"):
+    folder = branch_folder(branch) + "_versions/"
+    gone: list[str] = []
+    for path in store.list_paths(folder):
         if path.endswith(".manifest"):
-            with suppress(NotFoundError):
+            try:
                 yield Manifest.decode(store.get(path), path)
+            except NotFoundError:
+                gone.append(path)
+    listed = store.list_paths(folder) if gone else []
+    for path in gone:
+        if path in listed:
+            try:
+                yield Manifest.decode(store.get(path), path)
+            except NotFoundError as error:
+                raise listed_but_not_found(store.uri, path) from error
+
+
+def listed_but_not_found(uri: str, path: str) -> IOFailedError:
+    """The error that says that a store lists a manifest twice and does not find it: what it refers to is not known."""
+    return IOFailedError(
+        f"{path} of {uri} is listed, but was not found: expected one or neither; the files of its version were not "
+        "removed, clean up again when the store tells the same twice",
+        uri=uri,
+        path=path,
+    )
