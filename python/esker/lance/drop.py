@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from urllib.parse import unquote, urlsplit
 
-from ..exceptions import InvalidArgumentError, NotFoundError
+from ..exceptions import InvalidArgumentError, IOFailedError, NotFoundError
 from ..store.staging import flush
 from .log import VERSIONS, LanceLog
 from .refs.places import branch_names, uri_of
@@ -60,9 +60,13 @@ def _newest(log: LanceLog) -> str:
 
     Raises:
         InvalidArgumentError: There is none: this is no table.
+        IOFailedError: The store failed.
     """
     try:
         manifest, listing = log.open()
+    except IOFailedError:
+        # It says nothing of what lies there.
+        raise
     except (OSError, ValueError) as error:
         raise InvalidArgumentError(
             f"Refusing to drop {log.uri}: expected a table, found no manifest in _versions that can be read ({error}); "

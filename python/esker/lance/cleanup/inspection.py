@@ -199,6 +199,8 @@ class Inspection:
         Raises:
             IOFailedError: A version is listed, and cannot be found: what it refers to is not known.
         """
+        # Those that are gone are newcomers if they come back later.
+        self.known.difference_update(gone)
         listed = self.log.listing().versions if gone else ()
         for number, manifest in self._manifests(number for number in gone if number in listed):
             if manifest is None:
