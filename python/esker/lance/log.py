@@ -222,7 +222,11 @@ class LanceLog:
         try:
             manifest = self.manifest(chosen, listing.scheme)
         except NotFoundError:
-            there = self.listing().versions
+            fresh = self.listing()
+            there = fresh.versions
+            if version is None and fresh.latest > chosen:
+                # After the look others committed, and a clean-up removed what was the newest.
+                return self.open()
             if not there:
                 # It was dropped after the first look.
                 raise self.no_table() from None

@@ -48,6 +48,10 @@ class NamedVersion:
             listing = log.newest()
             version, scheme = listing.latest if place.version is None else place.version, listing.scheme
             found = _size(log, version, scheme)
+        if found is None and place.version is None and version:
+            # After the look others committed, and a clean-up removed what was the newest.
+            version = log.newest().latest
+            found = _size(log, version, scheme)
         if found is None:
             raise NotFoundError(
                 f"Version not found error: version {place} does not exist in {log.uri}; versions() names those that do",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ..._native import table as native
 from ...commit.external import ExternalManifestStore
 from ...commit.protocol import CommitLock
+from ...exceptions import NotFoundError
 from ...store.branch_places import check_no_branch_belongs
 from ..log import LanceLog
 from ..version import TableVersion
@@ -76,7 +77,11 @@ def open_target(
     if not listing.versions:
         check_no_branch_belongs(uri, storage_options=storage_options)
         return LanceTarget(uri, log, None, storage_options)
-    base = log.manifest(listing.latest, listing.scheme)
+    try:
+        base = log.manifest(listing.latest, listing.scheme)
+    except NotFoundError:
+        # Others committed, and a clean-up removed it: there is a newer one. Or the table was dropped.
+        base = log.open()[0]
     base.check_readable()
     base.check_writable()
     log.mount(base)
