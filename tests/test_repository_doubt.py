@@ -17,7 +17,13 @@ import pytest
 
 from esker._native.fault import FaultStore
 from esker._native.store import Store
-from esker.exceptions import AlreadyExistsError, CommitConflictError, CommitStateUnknownError, EskerError
+from esker.exceptions import (
+    AlreadyExistsError,
+    CommitConflictError,
+    CommitStateUnknownError,
+    EskerError,
+    IOFailedError,
+)
 from esker.repo import HookEvent, Repository, repository
 from esker.repo.core.creation import create as create_at
 from esker.repo.refs.atomic_objects import AtomicObjects
@@ -205,6 +211,60 @@ def test_creations_whose_replies_are_lost_are_known_by_what_is_there(planned: Pl
     assert Repository(tmp_path / "b").ref("main").get_commit().message == "Repository created"
     planned.plan = lost_and_blind("tags/v1", set())
     assert Repository(f"planned://{tmp_path}/b").tag("v1").create("main").get_commit()
+
+
+class Retrying:
+    """A store whose client sends the put of a path twice, so that it learns of its own object; a look at it fails."""
+
+    def __init__(self, store: Store, path: str) -> None:
+        self._store, self._path, self._sent = store, path, list[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        done = self._store.put_if_absent(path, data)
+        if path.endswith(self._path):
+            self._sent.append(path)
+            return False
+        return done
+
+    def get(self, path: str) -> bytes:
+        if path in self._sent:
+            raise IOFailedError(f"{path}: cannot read: slow down")
+        return self._store.get(path)
+
+
+def test_what_a_retry_finds_and_nobody_can_read_is_in_doubt(tmp_path: Path) -> None:
+    fill(str(tmp_path / "a"))
+    repo = Repository(tmp_path / "a")
+    repo._core.atomic._store = cast(Store, Retrying(repo._core.store, "tags/v1"))
+    with pytest.raises(
+        CommitStateUnknownError, match=r"tags/v1: it is not known whether it was put: something is there"
+    ):
+        repo.tag("v1").create("dev")
+    assert repository(tmp_path / "a").ref("v1").get_commit() == repo.ref("dev").get_commit()
+    store = cast(Store, Retrying(Store(str(tmp_path / "b")), "repository.json"))
+    with pytest.raises(CommitStateUnknownError, match="it is not known whether it was put"):
+        create_at(store, "b", AtomicObjects(store), "main", "me")
+    assert [branch.id for branch in repository(tmp_path / "b").branches()] == ["main"]
+
+
+def test_a_repository_that_was_created_and_cannot_be_opened_is_told_to_be_there(
+    planned: Planned, tmp_path: Path
+) -> None:
+    put: list[str] = []
+
+    def plan(verb: str, path: str) -> str | None:
+        if verb == "put_if_absent" and path.endswith("repository.json"):
+            put.append(path)
+            return None
+        return "fail" if put else None
+
+    planned.plan = plan
+    with pytest.raises(CommitStateUnknownError, match="was created, but could not be opened.*do not create it again"):
+        Repository.create(f"planned://{tmp_path}/lake")
+    assert [branch.id for branch in repository(tmp_path / "lake").branches()] == ["main"]
 
 
 def raises(event: HookEvent) -> None:

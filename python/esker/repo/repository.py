@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from ..commit.external import ExternalManifestStore
-from ..exceptions import AlreadyExistsError
+from ..exceptions import AlreadyExistsError, CommitStateUnknownError, IOFailedError
 from ..progress import StepWatcher, as_progress_of_steps
 from ..store.stores import absolute, resolve
 from .branch import Branch
@@ -92,6 +92,7 @@ class Repository:
 
         Raises:
             AlreadyExistsError: There is one, and `exist_ok` is not set.
+            CommitStateUnknownError: It was created, and could not be opened, which the message tells.
             UnsupportedError: The place belongs to a lakeFS server.
         """
         origin = origin_of(uri, storage_options, manifest_store=manifest_store)
@@ -102,7 +103,16 @@ class Repository:
             )
         if found and not exist_ok:
             raise AlreadyExistsError(f"a repository exists already at {origin.uri}", uri=origin.uri)
-        return cls._of(origin.open())
+        try:
+            return cls._of(origin.open())
+        except IOFailedError as error:
+            if found:
+                raise
+            raise CommitStateUnknownError(
+                f"{error}; the repository at {origin.uri} was created, but could not be opened: open it, and do not "
+                "create it again",
+                uri=origin.uri,
+            ) from error
 
     @classmethod
     def _of(cls, core: RepositoryCore) -> Repository:

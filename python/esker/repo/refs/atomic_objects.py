@@ -108,7 +108,7 @@ class AtomicObjects:
 
         Raises:
             IOFailedError: The store failed, and the object is not there.
-            CommitStateUnknownError: The store failed, and so did the look at what is there.
+            CommitStateUnknownError: The look at what is there failed.
         """
         try:
             if self.put_if_absent(path, data):
@@ -124,11 +124,10 @@ class AtomicObjects:
                 raise failure from None
             return False
         except OSError as error:
-            if failure is None:
-                raise
+            why = failure or "something is there, which may be the first try of the same request"
             raise CommitStateUnknownError(
-                f"{path}: it is not known whether it was put: {failure}; reading it back failed as well: {error}; "
-                "look for it later",
+                f"{path}: it is not known whether it was put: {why}; reading it back failed as well: {error}; look for "
+                "it later",
                 path=path,
             ) from error
 
