@@ -159,6 +159,16 @@ def test_writers_create_the_table_of_postgres_at_the_same_moment(
         assert latest.version == writers
 
 
+@pytest.mark.parametrize(("given", "idle"), [("", "15"), ("?keepalives_idle=7", "7")])
+def test_a_server_of_postgres_that_is_gone_without_a_word_is_not_waited_for(
+    given: str, idle: str, postgres_server: Any
+) -> None:
+    store = PostgresManifestStore(postgres_server.url + given, table="patient")
+    assert store.get("t", 1) is None
+    asked = store._local.connection.info.get_parameters()
+    assert (asked["keepalives_idle"], asked["tcp_user_timeout"]) == (idle, "30000")
+
+
 def test_a_type_of_postgres_in_the_place_of_the_table_is_an_error(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

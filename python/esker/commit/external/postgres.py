@@ -12,6 +12,16 @@ from ...store.pickling import pickled_url
 from ...store.secrets import redacted, without_password
 from .store import ManifestEntry
 
+_PATIENCE: dict[str, int] = {
+    "connect_timeout": 30,
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+"""libpq's parameters by which a server that went without a word is an error in about 30 seconds: by the system's own it
+is one in two hours, and whoever commits would wait for its reply as long."""
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")
 
 
@@ -22,8 +32,9 @@ class PostgresManifestStore:
     e_tag text`, the first two its primary key. Each thread keeps one connection.
 
     Args:
-        url: The database: `postgresql://user:password@host:5432/name`, with libpq's parameters. Pickles carry it,
-            see `pickle_storage_options`.
+        url: The database: `postgresql://user:password@host:5432/name`, with libpq's parameters. Without its own for
+            timeouts, a server that can't be reached any more is an error in 30 seconds. Pickles carry the URL, see
+            `pickle_storage_options`.
         table: The table's name, with a schema or without.
 
     Raises:
@@ -95,7 +106,9 @@ class PostgresManifestStore:
         """This thread's connection, a new one after a fork."""
         if self._local.connection is None or self._local.process != os.getpid() or self._local.connection.closed:
             # Autocommit: each statement is one transaction, durable when it returns.
-            connection = psycopg.connect(self.url, autocommit=True, connect_timeout=30)
+            given = psycopg.conninfo.conninfo_to_dict(self.url)
+            patience = {name: value for name, value in _PATIENCE.items() if name not in given}
+            connection = psycopg.connect(self.url, autocommit=True, **patience)
             self._make_table(psycopg, connection)
             self._local.connection, self._local.process = connection, os.getpid()
         return self._local.connection
