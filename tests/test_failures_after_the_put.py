@@ -150,3 +150,25 @@ def test_a_branch_whose_ref_is_gone_is_told_to_be_so(watched: dict[str, Watch], 
     assert dataset.branches.list() == {}
     dataset.branches.delete("x")
     assert not [*Path(uri).glob("tree/**/*.manifest")]
+
+
+@pytest.mark.parametrize("name", ["tags", "branches"])
+def test_a_deletion_whose_reply_is_lost_and_that_nobody_can_look_up_is_in_doubt(
+    name: str, watched: dict[str, Watch], uri: str
+) -> None:
+    dataset = esker.dataset(three_versions(uri))
+    dataset.tags.create("x", 2)
+    dataset.create_branch("x", 2)
+    deleted: list[str] = []
+
+    def watch(verb: str, path: str) -> str | None:
+        if verb == "delete":
+            deleted.append(path)
+            return "lose_reply"
+        return "fail" if deleted else None
+
+    watched["f"] = watch
+    with pytest.raises(CommitStateUnknownError, match=rf"whether _refs/{name}/x\.json of .* was deleted is not known"):
+        getattr(dataset, name).delete("x")
+    watched.clear()
+    assert getattr(dataset, name).list() == {}

@@ -107,15 +107,20 @@ def delete_ref(log: LanceLog, path: str) -> None:
         path: Where the file is.
 
     Raises:
-        IOFailedError: The store failed, and the file is there, or could not be looked up.
+        CommitStateUnknownError: The store failed, and it could not be looked up whether the file is there.
+        IOFailedError: The store failed, and the file is there.
     """
     try:
         log.store.delete(path)
     except OSError as error:
+        is_known = isinstance(log.store, StagingStore)
         with suppress(OSError):
             if _read(log, path) is None:
                 return
-        raise error
+            is_known = True
+        if is_known:
+            raise
+        raise _unknown(log, path, error, "deleted") from error
 
 
 def _unknown(log: LanceLog, path: str, error: Exception, done: str = "created") -> CommitStateUnknownError:
