@@ -22,6 +22,11 @@ class StagingStore(Store):
         """Whether a version that was known is another one now, or gone: the table has to be opened again."""
         return False
 
+    @property
+    def pinned_uri(self) -> str:
+        """The URI that means in any process what this store reads now, whatever is committed later."""
+        return self.uri
+
     def check_not_moved(self) -> None:
         """Refuses to go on from a version that is another one now.
 
@@ -57,6 +62,18 @@ def refresh(store: Store) -> None:
 def has_moved(store: Store) -> bool:
     """Whether a version that was known is another one now; see `StagingStore.has_moved`."""
     return isinstance(store, StagingStore) and store.has_moved
+
+
+def pinned_uri(store: Store, uri: str) -> str:
+    """The URI for processes that are to read what a store reads now: that of a commit on a branch, else the given one.
+
+    Example:
+        >>> from esker._native.store import Store
+        >>> from esker.store.staging import pinned_uri
+        >>> pinned_uri(Store("memory://not-on-a-branch"), "memory://not-on-a-branch")
+        'memory://not-on-a-branch'
+    """
+    return store.pinned_uri if isinstance(store, StagingStore) else uri
 
 
 def check_not_moved(store: Store) -> None:

@@ -31,6 +31,7 @@ from ..errors import NoChangesError, table_conflict
 from ..objects.object_info import ObjectInfo, TableConflict
 from ..objects.staging import Staging
 from ..refs.commits import Commit
+from ..table_address import address
 from ..tables.table_log import FOLDERS, LogEntry, Relation, TableFormat, entry_at, newest_entry, read_log
 from .folder_store import FolderStore
 
@@ -149,6 +150,11 @@ class BranchStore(FolderStore):
     def has_moved(self) -> bool:
         """Whether the table that was open is another one by now, or gone."""
         return self._moved is not None
+
+    @property
+    def pinned_uri(self) -> str:
+        """The URI of the folder at the commit that it stands at."""
+        return address(self.core.uri, self._commit.id, self.folder)
 
     def check_not_moved(self) -> None:
         """Refuses to go on with a table that is another one by now.

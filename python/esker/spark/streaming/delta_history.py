@@ -142,7 +142,13 @@ class DeltaHistory(TableHistory):
         self._driver_zone = driver_zone
         self._store = table._store
         self._snapshot = table._snapshot
+        self._known: tuple[Snapshot, ...] = ()
         self._entries: dict[tuple[int, int, int | None], str] = {}
+
+    @property
+    def store(self) -> Store:
+        """The table's store."""
+        return self._store
 
     def newest(self) -> int:
         """The newest version.
@@ -178,8 +184,8 @@ class DeltaHistory(TableHistory):
 
     def continues(self, version: int, entry: str) -> bool:
         """Whether later entries lead from the files of the version, as it was loaded, to those that are there."""
-        before = self._snapshot
-        if before.version != version or not before.num_files:
+        before = next((known for known in (self._snapshot, *self._known) if known.version == version), None)
+        if before is None or not before.num_files:
             return False
         try:
             there = load_snapshot(self._store, timezone=self._options.read.partition_timezone)
@@ -196,6 +202,11 @@ class DeltaHistory(TableHistory):
                 return False
             known |= set(change.adds)
         return _files(there, self._store) == _files(after, self._store)
+
+    def remember(self, before: TableHistory) -> None:
+        """Takes over the version that the history before this one had loaded."""
+        if isinstance(before, DeltaHistory):
+            self._known = (before._snapshot,)
 
     def times(self) -> Mapping[int, int]:
         """When the versions were committed, in milliseconds since the epoch."""

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import ArrayType, MapType, StructType
 
+from esker._native.store import Store
 from esker.exceptions import InvalidArgumentError, NotFoundError, SchemaMismatchError, UnsupportedError
 from esker.spark.matching import check_read
 
@@ -99,6 +100,11 @@ class TableHistory(ABC):
     first_version: int
     """The number of the version that makes a table."""
 
+    @property
+    @abstractmethod
+    def store(self) -> Store:
+        """The table's store. On a branch of a repository it stands at a commit, until it is told to look again."""
+
     @abstractmethod
     def newest(self) -> int:
         """The newest version."""
@@ -125,6 +131,10 @@ class TableHistory(ABC):
             entry: What told it from that of another table.
         """
         return False
+
+    @abstractmethod
+    def remember(self, before: TableHistory) -> None:
+        """Takes over what the history that this one replaces has seen of versions, for `continues`."""
 
     @abstractmethod
     def times(self) -> Mapping[int, int]:

@@ -24,6 +24,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from esker._native.schema import Schema
+from esker._native.store import Store
 from esker._native.table import Fragment, Manifest
 from esker.arrow.json_columns import shown_schema
 from esker.exceptions import NotFoundError, SchemaMismatchError, UnsupportedError
@@ -48,6 +49,7 @@ from esker.spark.streaming.history import (
 from esker.spark.streaming.lance_partition import FEED_NAMES, ChangedRows, ChangeKind, FragmentRows, Reading
 from esker.spark.streaming.options import StreamReadOptions
 from esker.spark.streaming.version_columns import Followed, first_renamed
+from esker.store.staging import pinned_uri
 
 __all__ = ["LanceHistory"]
 
@@ -177,6 +179,11 @@ class LanceHistory(TableHistory):
         self._entries: dict[tuple[int, int, int | None], str] = {}
         self._seen: dict[int, Manifest] = {}
 
+    @property
+    def store(self) -> Store:
+        """The table's store."""
+        return self._log.store
+
     def newest(self) -> int:
         """The newest version.
 
@@ -224,6 +231,11 @@ class LanceHistory(TableHistory):
             return False
         # Names of data files are drawn by chance: another table has not the same.
         return fragments[: len(fragments) - len(added)] == known
+
+    def remember(self, before: TableHistory) -> None:
+        """Takes over the versions that the history before this one has seen last."""
+        if isinstance(before, LanceHistory):
+            self._seen = dict(before._seen)
 
     def times(self) -> Mapping[int, int]:
         """When the versions were committed, in milliseconds since the epoch."""
@@ -354,7 +366,9 @@ class LanceHistory(TableHistory):
         """What tasks need that read these versions."""
         found = {manifest.version: self._origins(manifest) for manifest in manifests}
         origins = {version: names for version, names in found.items() if names is not None}
-        return replace(self._reading, origins=origins) if origins else self._reading
+        # A branch may be reset before tasks open it: they read the commit at which the batch was planned.
+        address = replace(self._reading.address, uri=pinned_uri(self.store, self._reading.address.uri))
+        return replace(self._reading, address=address, origins=origins or self._reading.origins)
 
     def _origins(self, manifest: Manifest) -> tuple[Followed, ...] | None:
         """What a version calls the columns of the stream; None if it has them as they are."""

@@ -30,6 +30,7 @@ from esker.spark.streaming.position import Position
 from esker.spark.time_travel import first_version_since
 from esker.spark.wording import in_words_of_spark
 from esker.spark.worker_task import MadeInWorkers
+from esker.store.staging import has_moved, refresh
 
 try:
     # Spark has had them since 4.2.
@@ -110,6 +111,7 @@ class EskerStreamReader(MadeInWorkers, DataSourceStreamReader, _AvailableNow):  
     @in_words_of_spark()
     def initialOffset(self) -> dict[str, Any]:
         """Where a new query starts."""
+        self._look_again()
         self._last = self._start()
         return self._last.encode()
 
@@ -121,6 +123,7 @@ class EskerStreamReader(MadeInWorkers, DataSourceStreamReader, _AvailableNow):  
             start: Where it starts; older releases of Spark do not say it.
             limit: Spark's limit; `ReadAllAvailable` lifts those of the options.
         """
+        self._look_again()
         position = self._last if start is None else Position.decode(start)
         if position is None:
             return self._at(self._newest()).encode()
@@ -145,6 +148,7 @@ class EskerStreamReader(MadeInWorkers, DataSourceStreamReader, _AvailableNow):  
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """The newest version, for the progress of the query."""
         try:
+            self._look_again()
             return self._at(self._history.newest()).encode()
         except (NotFoundError, OSError):
             return None
@@ -152,12 +156,14 @@ class EskerStreamReader(MadeInWorkers, DataSourceStreamReader, _AvailableNow):  
     @in_words_of_spark()
     def prepareForTriggerAvailableNow(self) -> None:
         """Notes the newest version: what is committed later is for the next run."""
+        self._look_again()
         self._target = self._history.newest()
 
     @in_words_of_spark()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """What the tasks of a batch read."""
         first, last = Position.decode(start), Position.decode(end)
+        self._look_again()
         self._check(first, last)
         self._check(last)
         self._last = last
@@ -189,6 +195,14 @@ class EskerStreamReader(MadeInWorkers, DataSourceStreamReader, _AvailableNow):  
 
     def stop(self) -> None:
         """Does nothing: nothing is held open."""
+
+    def _look_again(self) -> None:
+        """Goes to the last commit of a branch. A table that is another one there by now is opened anew."""
+        before = self._history
+        refresh(before.store)
+        if has_moved(before.store):
+            del self._history
+            self._history.remember(before)
 
     def _newest(self) -> int:
         newest = self._history.newest()

@@ -1,0 +1,148 @@
+"""A table on a branch of a repository as a stream: the branch goes on, is merged into, reset and deleted under it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import esker
+from esker.delta import write_deltalake
+from esker.exceptions import CommitConflictError, InvalidArgumentError, NotFoundError
+from esker.repo import Repository
+from tests.spark.streams import Query
+
+
+class Lake:
+    """A repository with a table of one format, rows of which are numbers."""
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        self.kind = kind
+        self.repo = Repository.create(folder / "the lake", committer="me")
+        self.main = self.repo.branch("main")
+
+    def append(self, *ids: int, branch: str = "main") -> None:
+        rows = pa.table({"id": pa.array(ids, pa.int64())})
+        with self.repo.branch(branch).transact(f"append {ids}") as tx:
+            if self.kind == "delta":
+                write_deltalake(tx.store_uri("t"), rows, mode="append")
+            else:
+                esker.write_dataset(rows, tx.store_uri("t"), mode="append")
+
+    def drop(self) -> None:
+        with self.main.transact("drop") as tx:
+            tx.delete_objects([found.path for found in self.main.objects(prefix="t/")])
+
+
+@pytest.fixture(params=["lance", "delta"])
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
+    made = Lake(tmp_path, request.param)
+    made.append(1, 2)
+    made.append(3)
+    return made
+
+
+def following(lake: Lake, **options: object) -> Query:
+    """A query that has read all that is there."""
+    query = Query(lake.main.store_uri("t"), **options)
+    assert ids(query) == [1, 2, 3]
+    assert query.batch() is None
+    return query
+
+
+def ids(query: Query) -> list[int]:
+    return sorted(row["id"] for row in query.rows())
+
+
+def test_a_running_query_reads_what_is_committed_to_the_branch(lake: Lake) -> None:
+    query = following(lake)
+    for number in (4, 5):
+        lake.append(number)
+        assert ids(query) == [number]
+    lake.repo.branch("other").create("main")
+    lake.append(6, branch="other")
+    assert query.batch() is None
+    lake.repo.branch("other").merge_into("main")
+    assert ids(query) == [6]
+    query.start()
+    lake.append(7)
+    assert ids(query) == [7]
+
+
+def test_what_a_revert_takes_back_is_a_version_that_changes_rows(lake: Lake) -> None:
+    query, passing = following(lake), following(lake, skipChangeCommits=True)
+    lake.main.revert("main")
+    with pytest.raises(InvalidArgumentError, match=r"(?i)restore"):
+        query.batch()
+    lake.append(4)
+    assert ids(passing) == [4]
+
+
+@pytest.mark.parametrize("then", [0, 1, 2])
+def test_a_reset_of_the_branch_is_an_error_to_a_running_query(lake: Lake, then: int) -> None:
+    query = following(lake)
+    lake.main.reset_to("main~1")
+    for number in range(then):
+        lake.append(10 + number)
+    for _ in range(2):
+        with pytest.raises(CommitConflictError, match="start a new query"):
+            query.batch()
+
+
+def test_a_query_that_a_reset_does_not_reach_goes_on(lake: Lake) -> None:
+    query = following(lake, maxVersionsPerTrigger=1)
+    for number in (4, 5):
+        lake.append(number)
+    assert [row["id"] for row in query.batch() or []] == [4]
+    lake.main.reset_to("main~1")
+    assert query.batch() is None
+    lake.append(6)
+    assert ids(query) == [6]
+
+
+def test_a_table_that_is_dropped_and_made_anew_on_the_branch_is_another_one(lake: Lake) -> None:
+    query = following(lake)
+    lake.drop()
+    with pytest.raises(NotFoundError, match="no table"):
+        query.batch()
+    lake.append(1, 2)
+    lake.append(3)
+    with pytest.raises(CommitConflictError, match="start a new query"):
+        query.batch()
+
+
+def test_a_branch_that_is_deleted_is_an_error_until_it_is_there_again(lake: Lake) -> None:
+    lake.repo.branch("other").create("main")
+    query = Query(lake.repo.branch("other").store_uri("t"))
+    assert ids(query) == [1, 2, 3]
+    lake.repo.branch("other").delete()
+    with pytest.raises(NotFoundError, match="no branch 'other'"):
+        query.batch()
+    lake.repo.branch("other").create("main")
+    lake.append(4, branch="other")
+    assert ids(query) == [4]
+
+
+def test_tasks_read_the_commit_at_which_their_batch_was_planned(lake: Lake) -> None:
+    query = following(lake)
+    lake.append(4)
+    start, end = query.offset, json.loads(json.dumps(query.reader.latestOffset(query.offset, None)))
+    parts = query.reader.partitions(start, end)
+    lake.main.reset_to("main~1")
+    lake.append(99)
+    assert [row["id"] for part in parts for batch in query.reader.read(part) for row in batch.to_pylist()] == [4]
+
+
+def test_a_clean_up_of_what_was_read_last_leaves_the_rest_to_a_running_query(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, "lance")
+    lake.append(1, 2)
+    lake.append(3)
+    query = following(lake)
+    lake.append(4)
+    esker.dataset(lake.main.store_uri("t")).cleanup_old_versions(retain_versions=1)
+    assert ids(query) == [4]
+    query.start()
+    lake.append(5)
+    assert ids(query) == [5]
