@@ -10,9 +10,11 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 import esker.spark
 from tests.spark.conftest import by_pylance, data_files, load, save
+from tests.spark.jobs import wrote
 
 
 @pytest.fixture
@@ -165,3 +167,12 @@ def test_frames_that_race_to_make_a_table_both_land(spark: SparkSession, uri: st
     assert errors == []
     assert sorted(by_pylance(uri)["id"].to_pylist()) == list(range(400))
     assert lance.dataset(uri).version == 4
+
+
+def test_an_overwrite_keeps_types_whatever_the_case_of_names(uri: str) -> None:
+    table = pa.table({"v": pa.array([[0.5, 1.5]], pa.list_(pa.float32(), 2)), "n": pa.array([1], pa.uint8())})
+    esker.write_dataset(table, uri)
+    frame = T.StructType().add("N", T.ShortType()).add("V", T.ArrayType(T.FloatType()))
+    wrote(uri, frame, [{"N": 2, "V": [2.5, 3.5]}], overwrite=True)
+    assert by_pylance(uri).schema == pa.schema({"N": pa.uint8(), "V": pa.list_(pa.float32(), 2)})
+    assert by_pylance(uri).to_pylist() == [{"N": 2, "V": [2.5, 3.5]}]

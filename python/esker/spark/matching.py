@@ -100,8 +100,8 @@ def replacing_schema(
 ) -> pa.Schema:
     """The schema of a table that a DataFrame creates or replaces.
 
-    A column whose Spark type has not changed keeps its Arrow type and metadata: a vector stays a fixed_size_list. Other
-    columns get the type in which Spark exchanges them.
+    A column whose Spark type has not changed keeps its Arrow type and metadata, whatever the case of its name: a vector
+    stays a fixed_size_list. Other columns get the type in which Spark exchanges them.
 
     Args:
         frame: The DataFrame's schema.
@@ -118,7 +118,8 @@ def replacing_schema(
     if repeated:
         raise InvalidArgumentError(f"expected columns of different names, found {', '.join(sorted(repeated))} twice")
     fields = []
-    for field, fresh in zip(frame.fields, table_schema(frame), strict=True):
+    known = spelled_as(frame.names, [] if table is None else table.names)
+    for field, fresh, there in zip(frame.fields, table_schema(frame), known, strict=True):
         size = sizes.pop(field.name, None)
         if size is not None:
             if not pa.types.is_list(fresh.type):
@@ -127,12 +128,12 @@ def replacing_schema(
                 )
             fields.append(pa.field(field.name, pa.list_(fresh.type.value_type, size)))
             continue
-        index = -1 if table is None else table.get_field_index(field.name)
+        index = -1 if table is None else table.get_field_index(there)
         kept = None if table is None or index < 0 else table.field(index)
         same = kept is not None and _plain(spark_type(kept.type, field.name)) == _plain(
             spark_type(fresh.type, field.name)
         )
-        fields.append(kept.with_nullable(True) if kept is not None and same else fresh)
+        fields.append(kept.with_name(field.name).with_nullable(True) if kept is not None and same else fresh)
     if sizes:
         raise InvalidArgumentError(
             f"option vectors: expected columns of the DataFrame, found {', '.join(sizes)}", column=next(iter(sizes))
