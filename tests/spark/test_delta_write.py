@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 
 import esker.spark
 from esker.delta import DeltaTable
-from esker.exceptions import AlreadyExistsError
+from esker.exceptions import AlreadyExistsError, InvalidArgumentError
 from tests.spark.conftest import load, save
 from tests.spark.jobs import batches, planned, staged, wrote
 
@@ -134,6 +134,33 @@ def test_partition_columns_and_replacements_follow_sparks_case_rule(tmp_path: Pa
     wrote(uri, schema, [{"Day": "b", "n": 9}], overwrite=True, replaceWhere="day = 'b' AND N >= 0")
     found = deltalake.DeltaTable(uri).to_pyarrow_table().to_pylist()
     assert sorted((row["Day"], row["n"]) for row in found) == [("a", 0), ("a", 1), ("a", 7), ("b", 9)]
+
+
+def test_a_schema_that_is_overwritten_keeps_its_partitions_in_any_case_or_says_what_to_do(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    frame = T.StructType().add("ID", T.LongType()).add("P", T.StringType())
+    narrow = T.StructType().add("id", T.LongType())
+    wrote(
+        uri,
+        T.StructType().add("id", T.LongType()).add("p", T.StringType()),
+        [],
+        tableFormat="delta",
+        partitionColumns="p",
+    )
+
+    def overwritten(schema: T.StructType, row: dict[str, object], **options: object) -> list[str]:
+        wrote(uri, schema, [row], overwrite=True, overwriteSchema=True, **options)
+        assert deltalake.DeltaTable(uri).to_pyarrow_table().to_pylist() == [row]
+        return deltalake.DeltaTable(uri).metadata().partition_columns
+
+    assert overwritten(frame, {"ID": 1, "P": "a"}) == ["P"]
+    with pytest.raises(InvalidArgumentError, match=r"no 'P' among id; .* partitionColumns, or \[\] for none"):
+        overwritten(narrow, {"id": 2})
+    with pytest.raises(InvalidArgumentError, match="those of the table, P, found none"):
+        wrote(uri, frame, [{"ID": 1, "P": "a"}], partitionColumns="[]")
+    assert overwritten(narrow, {"id": 2}, partitionColumns="[]") == []
+    assert overwritten(frame, {"ID": 3, "P": "b"}) == []
+    assert overwritten(frame, {"ID": 3, "P": "b"}, partitionColumns="p") == ["P"]
 
 
 def test_a_new_table(spark: SparkSession, numbers: DataFrame, tmp_path: Path) -> None:

@@ -319,12 +319,12 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
             )
         if self._options.save_mode == "error" and not self._overwrite:
             raise AlreadyExistsError(f'a table at {uri} exists already; use mode="append" or mode="overwrite"', uri=uri)
-        there = snapshot.partition_columns
-        columns = spelled_as(delta.partition_columns, there)
-        if columns and columns != there and not (self._overwrite and self._options.overwrite_schema):
+        there = list(snapshot.partition_columns)
+        columns = there if delta.partition_columns is None else spelled_as(delta.partition_columns, there)
+        if columns != there and not (self._overwrite and self._options.overwrite_schema):
             raise InvalidArgumentError(
                 f"option partitionColumns: expected those of the table, {', '.join(there) or 'none'}, found "
-                f"{', '.join(columns)}; leave it out, or say mode overwrite and overwriteSchema=true",
+                f"{', '.join(columns) or 'none'}; leave it out, or say mode overwrite and overwriteSchema=true",
                 uri=uri,
             )
 
@@ -373,7 +373,7 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
             mode="overwrite" if self._overwrite else "append",
             schema_mode=mode,
             predicate=predicate,
-            partition_by=spelled_as(delta.partition_columns, schema.names) or None,
+            partition_by=self._partition_columns(target, schema, mode),
             configuration=delta.properties,
             target_file_size=options.max_bytes_per_file,
             max_rows_per_file=options.max_rows_per_file,
@@ -384,6 +384,25 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
         plan = plan_write(target, incoming, request)
         check_append(schema, plan.after.schema.to_plain_arrow(), uri, optional=plan.missing, merging=delta.merge_schema)
         return incoming, plan
+
+    def _partition_columns(self, target: WriteTarget, schema: StructType, mode: SchemaMode | None) -> list[str] | None:
+        """The columns to partition by, in the spelling of the DataFrame; None for those of the table."""
+        given = self._options.delta.partition_columns
+        if given is not None:
+            return spelled_as(given, schema.names)
+        if mode != "overwrite" or target.snapshot is None:
+            return None
+        kept = spelled_as(target.snapshot.partition_columns, schema.names)
+        missing = [name for name in kept if name not in schema.names]
+        if missing:
+            raise InvalidArgumentError(
+                f"expected the columns by which the table at {self._address.uri} is partitioned, found no "
+                f"{missing[0]!r} among {', '.join(schema.names)}; name others with the option partitionColumns, or [] "
+                "for none",
+                uri=self._address.uri,
+                column=missing[0],
+            )
+        return kept
 
     def _zone(self, batch: pa.RecordBatch | None) -> str | None:
         """What times without a zone mean: as an option says, the session, or Spark by how it sends times."""

@@ -192,7 +192,8 @@ class DeltaWriteOptions:
         user_metadata: A text for the log entry.
         partition_overwrite_mode: With mode "overwrite": "dynamic" replaces only partitions with new rows; None takes
             the mode from `spark.sql.sources.partitionOverwriteMode`.
-        partition_columns: The partition columns of a new table.
+        partition_columns: The partition columns of a new table, or of one whose schema is overwritten, empty for none;
+            None for those that the table has.
         properties: The properties of a new table.
     """
 
@@ -202,7 +203,7 @@ class DeltaWriteOptions:
     txn_version: int | None = None
     user_metadata: str | None = None
     partition_overwrite_mode: str | None = None
-    partition_columns: tuple[str, ...] = ()
+    partition_columns: tuple[str, ...] | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -222,7 +223,7 @@ class DeltaWriteOptions:
             txn_version=given.integer("txnVersion", -(2**63)),
             user_metadata=given.get("userMetadata"),
             partition_overwrite_mode=mode if "partitionOverwriteMode" in given else None,
-            partition_columns=columns_of(given, "partitionColumns") or (),
+            partition_columns=columns_of(given, "partitionColumns", may_be_none=True),
             properties=_spelled(given.properties),
         )
 
@@ -416,8 +417,13 @@ def _check_format(
         raise InvalidArgumentError(f"option {name} is for Delta tables, found none at {uri}; {instead}{made}")
 
 
-def columns_of(given: Given, option: str) -> tuple[str, ...] | None:
+def columns_of(given: Given, option: str, *, may_be_none: bool = False) -> tuple[str, ...] | None:
     """The names in an option, with commas between them or as a JSON list; None if it was not given.
+
+    Args:
+        given: The options.
+        option: The name of the one.
+        may_be_none: Whether the list may be empty.
 
     Raises:
         InvalidArgumentError: They are not names, or one is there twice.
@@ -439,7 +445,8 @@ def columns_of(given: Given, option: str) -> tuple[str, ...] | None:
             raise InvalidArgumentError(f"option {shown}: expected a JSON list of names, found {value!r}") from error
     else:
         names = [name.strip() for name in value.split(",")]
-    if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) != len(names):
+    are_names = isinstance(names, list) and all(isinstance(name, str) and name for name in names)
+    if not are_names or len(set(names)) != len(names) or not (names or may_be_none):
         raise InvalidArgumentError(f"option {shown}: expected names, each once, found {value!r}")
     return tuple(names)
 

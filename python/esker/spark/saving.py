@@ -65,7 +65,8 @@ def write(
         replace_where: For Delta tables, with mode "overwrite": only rows for which this SQL is true are replaced.
         partition_overwrite_mode: For Delta tables, with mode "overwrite": "dynamic" replaces the partitions that the
             DataFrame has rows of; None takes the mode of the session.
-        partition_by: For Delta tables: the partition columns of a new table.
+        partition_by: For Delta tables: the partition columns of a new table. With `overwrite_schema` also those of one
+            that is there, which keeps its own by default; `[]` for none.
         txn_app_id: For Delta tables: the id of an application that numbers its writes.
         txn_version: The number of this write: if the table has it already, or a higher one, nothing is written.
         user_metadata: For Delta tables: a text for the log entry.
@@ -90,6 +91,7 @@ def write(
     if isinstance(frame, TableRead):
         frame = frame.to_df()
     columns = [partition_by] if isinstance(partition_by, str) else list(partition_by or ())
+    frees = overwrite_schema and partition_by is not None
     given = {
         "saveMode": None if chosen == "overwrite" else chosen,
         "max_rows_per_file": max_rows_per_file,
@@ -101,7 +103,7 @@ def write(
         "overwrite_schema": "true" if overwrite_schema else None,
         "replace_where": replace_where,
         "partition_overwrite_mode": partition_overwrite_mode,
-        "partition_columns": json.dumps(columns) if columns else None,
+        "partition_columns": json.dumps(columns) if columns or frees else None,
         "txn_app_id": txn_app_id,
         "txn_version": txn_version,
         "user_metadata": user_metadata,
