@@ -13,7 +13,7 @@ from tests.spark.conftest import by_pylance
 SCRIPT = """
 import sys
 import esker.spark
-from esker.exceptions import AlreadyExistsError
+from esker.exceptions import AlreadyExistsError, UnsupportedError
 from pyspark.sql import SparkSession
 
 uri = sys.argv[1]
@@ -26,6 +26,10 @@ try:
     esker.spark.write(frame, uri)
 except AlreadyExistsError as error:
     print("refused:", error.kind)
+try:
+    esker.spark.upsert_stream(spark.readStream.format("rate").load(), uri, keys=["value"])
+except UnsupportedError as error:
+    print("refused:", "application" in str(error))
 print("format:", spark.read.format("esker").option("filter", "id < 10").load(uri).count())
 print("helper:", esker.spark.read(spark, uri, columns=["id"], rows_per_partition=100).count())
 spark.stop()
@@ -45,7 +49,12 @@ def test_tables_are_written_and_read_under_connect(uri: str) -> None:
             "PYSPARK_PYTHON": sys.executable,
         },
     )
-    assert done.stdout.split("\n")[:3] == ["refused: already_exists", "format: 20", "helper: 2000"], done.stderr[-3000:]
+    assert done.stdout.split("\n")[:4] == [
+        "refused: already_exists",
+        "refused: True",
+        "format: 20",
+        "helper: 2000",
+    ], done.stderr[-3000:]
     table = by_pylance(uri)
     assert table.num_rows == 2_000
     assert str(table.schema.field("v").type) == "fixed_size_list<item: float>[2]"

@@ -70,6 +70,8 @@ def upsert_stream(
     Raises:
         InvalidArgumentError: The DataFrame is no stream, or lacks a key; a key, or `latest`, is an array, a map or a
             struct; an option is for tables of the other format.
+        UnsupportedError: Nothing tells the id of the stream: under Spark Connect there is no application. The table
+            lies in a repository.
 
     Example:
         `upsert_stream(events, "t.lance", keys=["id"]).option("checkpointLocation", "c").start()`
@@ -103,6 +105,9 @@ def upsert_stream(
         _check_plain(frame.schema, name, "keys", "that can be compared")
     if latest is not None:
         _check_plain(frame.schema, latest, "latest", "that have an order")
+    if application is None and not hasattr(frame.sparkSession, "sparkContext"):
+        # Spark Connect has no such thing; of an error of the first batch its users see a stack.
+        raise _no_query()
     upsert = _Upsert(address, named, latest, dict(vectors or {}), application, is_delta, compact_every)
     return frame.writeStream.outputMode("update").foreachBatch(upsert)
 
@@ -231,11 +236,15 @@ def _query(frame: DataFrame) -> str:
         # Spark Connect has no such thing.
         found = None
     if not found:
-        raise UnsupportedError(
-            f"expected Spark to tell the id of the query ({QUERY_ID}), found none; give upsert_stream an "
-            "application, a text that is the same after a restart and different for each checkpoint"
-        )
+        raise _no_query()
     return str(found)
+
+
+def _no_query() -> UnsupportedError:
+    return UnsupportedError(
+        f"expected Spark to tell the id of the query ({QUERY_ID}), found none; give upsert_stream an application, a "
+        "text that is the same after a restart and different for each checkpoint"
+    )
 
 
 def _once(rows: pa.Table, keys: list[str], latest: str | None, *, is_delta: bool) -> pa.Table:
