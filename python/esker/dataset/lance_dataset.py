@@ -320,7 +320,7 @@ class LanceDataset(
             [{'twice': 2}]
         """
         builder = ScannerBuilder(self).apply_defaults(self._default_scan_options or {})
-        options |= {
+        named = {
             "columns": columns,
             "filter": filter,
             "limit": limit,
@@ -341,7 +341,9 @@ class LanceDataset(
             "row_range": row_range,
             "progress": progress,
         }
-        return builder.apply_defaults(options).to_scanner()
+        builder.apply_defaults(options)
+        # None leaves an option as it is.
+        return builder.apply_defaults({name: it for name, it in named.items() if it is not None}).to_scanner()
 
     def _rows_to_write(self) -> pa.RecordBatchReader:
         """All rows with their blobs as bytes and their JSON as it is stored, as the source of another write."""

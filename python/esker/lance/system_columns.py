@@ -14,6 +14,8 @@ SYSTEM_COLUMNS = (ROW_ID, ROW_ADDRESS, ROW_OFFSET, CREATED_AT_VERSION, LAST_UPDA
 """Row id, row address, row number among the live rows (as in `take`), and the versions that inserted and last updated
 the row."""
 
+_FIELDS = tuple(pa.field(name, pa.uint64()) for name in SYSTEM_COLUMNS)
+
 
 def with_system_columns(schema: pa.Schema) -> pa.Schema:
     """The schema for filters: the table's columns, and the system columns whose names they do not use.
@@ -24,7 +26,7 @@ def with_system_columns(schema: pa.Schema) -> pa.Schema:
         >>> with_system_columns(pa.schema([("a", pa.int8())])).names[:4]
         ['a', '_rowid', '_rowaddr', '_rowoffset']
     """
-    for name in SYSTEM_COLUMNS:
-        if schema.get_field_index(name) < 0:
-            schema = schema.append(pa.field(name, pa.uint64()))
+    for field in _FIELDS:
+        if schema.get_field_index(field.name) < 0:
+            schema = schema.append(field)
     return schema

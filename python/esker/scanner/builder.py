@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..exceptions import InvalidArgumentError, InvalidTypeError, UnsupportedError
@@ -67,7 +66,7 @@ class ScannerBuilder(ScanHints):
 
     def __init__(self, ds: ScannedDataset) -> None:
         super().__init__(ds)
-        self._options = ScanOptions(batch_size=_default_batch_size())
+        self._given: dict[str, Any] = {"batch_size": _default_batch_size()}
 
     def apply_defaults(self, default_opts: dict[str, Any]) -> ScannerBuilder:
         """Sets many options by name."""
@@ -196,7 +195,7 @@ class ScannerBuilder(ScanHints):
 
     def to_scanner(self) -> LanceScanner:
         """The scanner."""
-        options = self._options
+        options = ScanOptions(json_text=True, **self._given)
         if options.include_deleted_rows and not options.with_row_id:
             raise InvalidArgumentError("include_deleted_rows needs with_row_id=True: a null _rowid marks deleted rows")
         if options.strict_batch_size and options.batch_size_bytes is not None:
@@ -204,5 +203,5 @@ class ScannerBuilder(ScanHints):
         return LanceScanner(self.ds, options)
 
     def _with(self, **changes: Any) -> ScannerBuilder:
-        self._options = replace(self._options, **changes)
+        self._given |= changes
         return self

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import pyarrow as pa
@@ -47,7 +46,7 @@ class LanceScanner:
 
     def __init__(self, dataset: ScannedDataset, options: ScanOptions) -> None:
         self._ds = dataset
-        self._scan = Scan(dataset._table, replace(options, json_text=True))
+        self._scan = Scan(dataset._table, options)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
