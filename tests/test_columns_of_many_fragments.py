@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,31 @@ def test_values_of_fragments_that_fail_leave_nothing(uri: str) -> None:
     assert dataset.version == 2
     dataset.add_columns({"other": "id"})
     assert dataset.version == 3
+
+
+def test_ctrl_c_in_the_wait_for_a_file_leaves_nothing(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = _table(uri)
+    before = _files(uri)
+    wait = Future.result
+    breaks = iter([KeyboardInterrupt()])
+
+    def broken_off(file: Future[Any], timeout: float | None = None) -> Any:
+        for error in breaks:
+            raise error
+        return wait(file, timeout)
+
+    monkeypatch.setattr(Future, "result", broken_off)
+    with pytest.raises(KeyboardInterrupt):
+        dataset.add_columns({"other": "id"})
+    assert _files(uri) == before
+
+
+def test_columns_are_added_after_the_main_thread_has_ended(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = _table(uri)
+    # What the interpreter sets then; threads of programs may go on.
+    monkeypatch.setattr("concurrent.futures.thread._shutdown", True)
+    dataset.add_columns({"other": "id"})
+    assert dataset.to_table()["other"].equals(dataset.to_table()["id"])
 
 
 def _append(dataset: esker.LanceDataset) -> None:

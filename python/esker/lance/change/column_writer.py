@@ -6,8 +6,9 @@ Values are computed for live rows. Deleted rows get the value of another row.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from itertools import chain, groupby
 from types import TracebackType
 from typing import Any
@@ -132,6 +133,12 @@ class ColumnWriter:
             self.staged.add(self._store, f"data/{file.path}")
             return fragment, file
 
+        def first() -> tuple[native.Fragment, native.DataFile]:
+            # It stays among the turns until it is taken in: Ctrl-C breaks off the wait for it.
+            done = taken_in(turns[0][0], turns[0][1].result())
+            turns.popleft()
+            return done
+
         has_blobs = any(holds_blobs(field.type) for field in pa.schema(fields))
         with ThreadPoolExecutor(_AT_ONCE, "esker-columns") as pool:
             try:
@@ -141,17 +148,15 @@ class ColumnWriter:
                         yield taken_in(fragment, self._file(table, fragment, fields, chain(few, rest)))
                         continue
                     if len(turns) >= 2 * _AT_ONCE:
-                        first, file = turns.popleft()
-                        yield taken_in(first, file.result())
-                    turns.append((fragment, pool.submit(self._file, table, fragment, fields, iter(few))))
+                        yield first()
+                    turns.append((fragment, _started(pool, partial(self._file, table, fragment, fields, iter(few)))))
                 while turns:
-                    first, file = turns.popleft()
-                    yield taken_in(first, file.result())
+                    yield first()
             finally:
                 # Those that were written after another one failed are removed with the others.
-                for first, file in turns:
+                for fragment, file in turns:
                     if not file.cancel() and file.exception() is None:
-                        taken_in(first, file.result())
+                        taken_in(fragment, file.result())
 
     def _file(
         self, table: TableVersion, fragment: native.Fragment, fields: Schema, batches: Iterator[pa.RecordBatch]
@@ -170,6 +175,16 @@ class ColumnWriter:
             )
         )
         return written[0].files[0]
+
+
+def _started(pool: ThreadPoolExecutor, write: Callable[[], native.DataFile]) -> Future[native.DataFile]:
+    try:
+        return pool.submit(write)
+    except RuntimeError:
+        # The interpreter starts no more threads once its main one has ended, though others may go on.
+        done = Future[native.DataFile]()
+        done.set_result(write())
+        return done
 
 
 def by_fragment(
