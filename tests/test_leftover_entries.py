@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -11,8 +13,9 @@ import pytest
 
 import esker
 from esker.commit.external import SqliteManifestStore
-from esker.exceptions import IOFailedError, NotFoundError
+from esker.exceptions import IOFailedError, NotFoundError, RefConflictError
 from esker.lance import LanceLog
+from esker.lance.refs.creation import _Creation
 from tests.external import Failing, Killed
 
 
@@ -69,6 +72,33 @@ def test_a_first_version_that_is_left_with_later_entries_is_not_taken_for_the_ne
         Path(uri, f"tree/feat/_versions/{2**64 - 1 - version:020}.manifest").unlink()
     assert dataset.create_branch("feat", 1).count_rows() == 1
     assert dataset.checkout_version(("feat", None)).count_rows() == 1
+
+
+@pytest.mark.parametrize("start", [1, 2])
+@pytest.mark.parametrize("place", ["_put", "forget_entries"])
+def test_a_creation_that_another_one_overtakes_leaves_no_entries_in_its_branch(
+    uri: str, store: SqliteManifestStore, monkeypatch: pytest.MonkeyPatch, place: str, start: int
+) -> None:
+    dataset = _make(uri, store)
+    # A deletion was broken off before the entries of versions 1 to 3 went.
+    Path(uri, "_refs/branches/feat.json").unlink()
+    shutil.rmtree(f"{uri}/tree/feat")
+    owner: Any = _Creation if place == "_put" else LanceLog
+    method = getattr(owner, place)
+
+    def overtaken(this: Any) -> Any:
+        monkeypatch.setattr(owner, place, method)
+        assert esker.dataset(uri, manifest_store=store).create_branch("feat", 1).count_rows() == 1
+        return method(this)
+
+    monkeypatch.setattr(owner, place, overtaken)
+    with pytest.raises(RefConflictError, match="already exists"):
+        dataset.create_branch("feat", start)
+    branch = esker.dataset(uri, manifest_store=store).checkout_version(("feat", None))
+    assert (branch.version, branch.count_rows()) == (1, 1)
+    branch.insert(_ids(8, 1))
+    assert esker.dataset(uri, manifest_store=store).checkout_version(("feat", None)).count_rows() == 2
+    assert lance.dataset(f"{uri}/tree/feat").count_rows() == 2
 
 
 def _break_off(monkeypatch: pytest.MonkeyPatch, method: Callable[..., None], at: int) -> list[str]:

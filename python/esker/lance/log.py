@@ -291,6 +291,21 @@ class LanceLog:
         put = put_under_lock if locked or self._external is not None else Store.put_if_absent
         return put(self.store, VERSIONS + name, data)
 
+    def put_first(self, version: int, data: bytes, *, locked: bool) -> bool:
+        """Puts the first manifest of a branch if absent, without an entry in an external manifest store.
+
+        The branch's ref decides which creation counts, and nobody needs an entry of it: readers find the manifest at
+        its final path, as that of a version from before there was an external store. An entry could not be taken away
+        from a creation that lost, as all entries of a branch are deleted at once.
+        """
+        path = VERSIONS + manifest_name(version, "V2")
+        try:
+            return (put_under_lock if locked else Store.put_if_absent)(self.store, path, data)
+        except UnsupportedError:
+            if self._external is None:
+                raise
+            return put_under_lock(self.store, path, data)
+
     def landed(self, version: int, scheme: NamingScheme | None = None) -> None:
         """Does what follows the commit of a version. A failure in here does not undo the commit."""
         if self._external is not None:

@@ -179,8 +179,7 @@ class _Creation:
             with ExitStack() as held:
                 if lock is not None:
                     held.enter_context(lock(version))
-                if self.log.put(version, "V2", self._made.encode(), locked=lock is not None):
-                    self.log.landed(version, "V2")
+                if self.log.put_first(version, self._made.encode(), locked=lock is not None):
                     return True
         except OSError:
             # The reply may be lost: what is there then is ours.
