@@ -21,7 +21,13 @@ from esker._native.delta import Snapshot
 from esker._native.fault import FaultStore
 from esker._native.store import Store
 from esker.delta import CommitProperties, DeltaTable, Field, Schema, write_deltalake
-from esker.exceptions import CommitConflictError, CommitStateUnknownError, EskerError, SchemaMismatchError
+from esker.exceptions import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    EskerError,
+    IOFailedError,
+    SchemaMismatchError,
+)
 from esker.store import stores
 
 pytestmark = pytest.mark.filterwarnings("ignore:version .* is committed")
@@ -396,3 +402,27 @@ def test_an_entry_of_a_writer_that_draws_no_ids_is_another_s(watched: _Watched, 
     write_deltalake(f"watched://{uri}", _rows(100, 4), mode="append", commit_properties=QUICK)
     assert DeltaTable(uri).version() == 4
     assert _ids(uri) == [*OLD, *range(100, 104)]
+
+
+@pytest.mark.parametrize("mode", ["error", "overwrite", "ignore"])
+def test_a_table_that_is_created_and_cannot_be_opened_is_told_to_be_there(tmp_path: Path, mode: Any) -> None:
+    uri = str(tmp_path / "t")
+    if mode == "overwrite":
+        _prepare(uri)
+    put = []
+
+    def watch(verb: str, path: str) -> str | None:
+        if verb == "put_if_absent":
+            put.append(path)
+        return "fail" if put and verb != "put_if_absent" else None
+
+    inner = Store(uri, durable=False)
+    stores.register("opening", lambda *_: FaultStore(inner, watch=watch).store)
+    with pytest.raises(CommitStateUnknownError, match="was created, but could not be opened.*do not create it again"):
+        DeltaTable.create(f"opening://{uri}", pa.schema([("n", pa.int64())]), mode=mode)
+    assert [field.name for field in DeltaTable(uri).schema().fields] == ["n"]
+    if mode == "ignore":
+        # Here it is another one's.
+        with pytest.raises(IOFailedError) as told:
+            DeltaTable.create(f"opening://{uri}", pa.schema([("n", pa.int64())]), mode=mode)
+        assert not isinstance(told.value, CommitStateUnknownError)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -48,7 +48,7 @@ from .row_changes import RowChanges
 from .schema import Schema, large
 from .table_properties import check_properties
 from .write.add_files import AddAction, add_files
-from .write.create import create_table
+from .write.create import create_table, telling_that_it_was_created
 from .write.plan import WriteRequest
 from .write.symlink_manifests import symlink_manifests
 
@@ -180,6 +180,7 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
 
         Raises:
             AlreadyExistsError: There is a table.
+            CommitStateUnknownError: It was created, and could not be opened, which the message tells.
             UnsupportedError: It would have a feature that this release does not write.
 
         Example:
@@ -198,13 +199,14 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
             description=description,
             configuration=configuration,
         )
-        create_table(
+        created = create_table(
             WriteTarget.of(table_uri, storage_options),
             schema if isinstance(schema, Schema) else Schema.from_arrow(schema),
             request,
             CommitRequest(commit_properties, post_commithook_properties),
         )
-        return cls(table_uri, storage_options=storage_options)
+        with telling_that_it_was_created(table_uri) if created else nullcontext():
+            return cls(table_uri, storage_options=storage_options)
 
     @with_positional()
     def create_write_transaction(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from ...exceptions import AlreadyExistsError
+from ...exceptions import AlreadyExistsError, CommitStateUnknownError, IOFailedError
 from ..definition.constraints import Constraints
 from ..definition.table_state import TableState
 from ..exceptions import AppendOnlyError
@@ -16,8 +18,8 @@ from .plan import WriteRequest, check_mode
 from .replacement import remove_actions
 
 
-def create_table(target: WriteTarget, schema: Schema, request: WriteRequest, commit: CommitRequest) -> None:
-    """Creates a table without rows, or puts one in the place of another.
+def create_table(target: WriteTarget, schema: Schema, request: WriteRequest, commit: CommitRequest) -> bool:
+    """Creates a table without rows, or puts one in the place of another. False if it leaves the one that is there.
 
     Args:
         target: Where it shall be.
@@ -35,7 +37,7 @@ def create_table(target: WriteTarget, schema: Schema, request: WriteRequest, com
     check_mode(request.mode)
     if target.snapshot is not None:
         if request.mode == "ignore":
-            return
+            return False
         if request.mode != "overwrite":
             raise AlreadyExistsError(
                 f'a Delta table at {target.uri} exists already; use mode="overwrite" or mode="ignore"', uri=target.uri
@@ -52,6 +54,24 @@ def create_table(target: WriteTarget, schema: Schema, request: WriteRequest, com
         # Another writer created the table meanwhile.
         if request.mode != "ignore":
             raise
+        return False
+    return True
+
+
+@contextmanager
+def telling_that_it_was_created(uri: str) -> Iterator[None]:
+    """Says of an error of the store that it came after a table had been created.
+
+    Raises:
+        CommitStateUnknownError: The store failed.
+    """
+    try:
+        yield
+    except IOFailedError as error:
+        raise CommitStateUnknownError(
+            f"{error}; the table at {uri} was created, but could not be opened: open it, and do not create it again",
+            uri=uri,
+        ) from error
 
 
 def _create_commit(target: WriteTarget, schema: Schema, request: WriteRequest, commit: CommitRequest) -> DeltaCommit:
