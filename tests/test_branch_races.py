@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from esker.exceptions import (
     NotFoundError,
     RefConflictError,
 )
+from esker.lance import LanceLog
+from esker.lance.refs import creation
+from tests.external import Killed
 from tests.interrupts import Interrupt
 from tests.tree_branches import Watch, agree, files_below, ids_of, meanwhile, rows_of, three_versions, watched_stores
 from tests.watched_stores import in_another_thread
@@ -107,6 +111,40 @@ def test_of_two_writers_that_take_over_one_tree_one_wins(
     assert [version["version"] for version in branch.versions()] == [parent]
     branch.insert(rows_of(70))
     agree(three, "feat", [*range(parent), 70])
+
+
+@pytest.mark.parametrize("at", range(12))
+def test_another_writer_that_dies_leaves_no_version_of_its_own_under_our_number(
+    three: str, watched: dict[str, Watch], monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """Before the operation `at` of ours another one takes over, from version 2 of another branch, and dies."""
+    esker.dataset(three).create_branch("other", 1).insert(rows_of(60))
+    died: list[str] = []
+
+    def dies(log: LanceLog, path: str, data: bytes) -> bool:
+        died.append(path)
+        raise Killed
+
+    def other() -> None:
+        with monkeypatch.context() as patched, suppress(Killed, RefConflictError):
+            patched.setattr(creation, "put_new", dies)
+            esker.dataset(three).create_branch("feat", ("other", 2))
+
+    seen = 0
+
+    def ours(verb: str, path: str) -> str | None:
+        nonlocal seen
+        seen += 1
+        if seen == at + 1:
+            in_another_thread(other)
+        return None
+
+    dataset = esker.dataset(three)
+    watched["f"] = ours
+    dataset.create_branch("feat", 2)
+    watched.clear()
+    assert died or at > 4
+    agree(three, "feat", [0, 1])
 
 
 def test_a_branch_that_is_there_stays_as_it_is(three: str) -> None:

@@ -195,7 +195,7 @@ class _Creation:
             self._remove_ours()
             raise self.named.gone("branched from")
         numbers = self.log.listing().versions
-        strangers = [n for n in numbers if n != self.named.version and self._is_other_beginning(n)]
+        strangers = [number for number in numbers if self._is_other_beginning(number)]
         for number in strangers:
             self._remove(number)
         # Another writer may have taken ours for a leftover before our ref was there. If there are later versions of
@@ -231,9 +231,13 @@ class _Creation:
             return False
 
     def _is_other_beginning(self, version: int) -> bool:
-        """Whether another creation put this version, which lost. A commit on our branch is none."""
+        """Whether another creation put this version, which lost. A commit on our branch is none, nor is a version that
+        is the same as ours."""
         try:
-            transaction = self.log.transaction(self.log.manifest(version, "V2"))
+            there = self.log.manifest(version, "V2")
+            if _is_same(there, self._made):
+                return False
+            transaction = self.log.transaction(there)
         except NotFoundError:
             return False
         return isinstance(transaction, Transaction) and transaction.operation == "Clone"
