@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from itertools import count
@@ -154,3 +155,30 @@ def test_a_file_that_cannot_be_written_leaves_nothing_of_the_others(
         for name in _files(uri) - before:
             Path(uri, "data", name).unlink()
     assert esker.dataset(uri).to_table().equals(lance.dataset(uri).to_table())
+
+
+def test_a_full_file_that_waits_for_one_that_fails_leaves_no_blobs(uri: str) -> None:
+    # Blobs of this size are files of their own, which are there before their data file is.
+    blobs = esker.blob_array([bytes([number]) * 5_000_000 for number in range(20)])
+    schema = pa.schema([pa.field("id", pa.int64()), esker.blob_field("b")])
+    rows = pa.table([pa.array(range(20)), blobs], schema=schema)
+    failed: list[str] = []
+
+    def watch(operation: str, path: str) -> str | None:
+        if operation == "writer.finish" and path.endswith(".lance") and (not failed or path in failed):
+            failed.append(path)
+            # The others of those that are finished side by side are full by then.
+            time.sleep(0.1)
+            return "fail"
+        return None
+
+    def failing(uri: str, options: Mapping[str, str], durable: bool) -> Store:
+        return FaultStore(Store(uri.removeprefix("fault://"), durable=False), watch=watch).store
+
+    stores.register("fault", failing)
+    try:
+        with pytest.raises(EskerError):
+            esker.write_dataset(rows, f"fault://{uri}", data_storage_version="2.2", max_rows_per_file=1)
+    finally:
+        del stores._factories["fault"]
+    assert [path for path in Path(uri).rglob("*") if path.is_file()] == []

@@ -12,6 +12,7 @@ mod walk;
 mod writer;
 
 use std::fs;
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
+use tokio::task::JoinError;
 
 use crate::error::{Result, StoreError};
 use crate::path::{check_folder, check_object, check_unfinished};
@@ -68,6 +70,14 @@ impl LocalStore {
     fn full(&self, path: &str) -> Result<PathBuf> {
         check_object(path)?;
         Ok(self.root.join(path))
+    }
+}
+
+/// The error of what another thread did not finish, because the runtime stops.
+fn unfinished(path: &Path, doing: &str, error: JoinError) -> StoreError {
+    match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(error) => StoreError::from_io(shown(path), doing, io::Error::other(error)),
     }
 }
 

@@ -91,7 +91,7 @@ impl TableError {
     }
 
     /// A task that panicked or was cancelled: a bug.
-    pub fn task_failed(task: &str, error: &tokio::task::JoinError) -> Self {
+    pub fn task_failed(task: &str, error: &impl std::fmt::Display) -> Self {
         Self::Store(StoreError::io(task, format!("a task failed: {error}")))
     }
 

@@ -1,5 +1,6 @@
 //! Writes data files: a stream of batches becomes files of bounded size, a fragment each.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{sync_channel, Receiver};
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use esker_file::schema::Schema;
 use esker_file::writer::check_schema;
 use esker_file::{DictionaryWriters, ExternalBlobs, FileSummary, FileVersion, FileWriter, Goal, WriteOptions};
 use esker_store::store::StoreRef;
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::error::{Result, TableError};
@@ -17,6 +19,12 @@ use crate::zones::{ZoneCollector, ZonesAside};
 
 /// The least page size in bytes, however low the memory limit is: smaller pages are slow to read.
 const LEAST_PAGE: u64 = 256 * 1024;
+
+/// Files up to this size are finished while the next ones are written: the most time of a small one goes to its sync, or to its request.
+const SMALL_FILE: u64 = 4 * 1024 * 1024;
+
+/// How many of them are being finished at a time.
+const FINISHING: usize = 8;
 
 /// How many bytes of the name of a data file are written as binary digits.
 const SPREAD_BYTES: usize = 3;
@@ -98,12 +106,14 @@ pub async fn stage_fragments(
         store,
         request,
         open: None,
-        done: Vec::new(),
+        started: 0,
+        finishing: JoinSet::new(),
+        done: BTreeMap::new(),
     };
     let result = output.run(receiver).await;
     let produced = producer.await.map_err(|e| TableError::task_failed("input stream", &e));
     match result.and(produced) {
-        Ok(()) => Ok(output.done),
+        Ok(()) => Ok(output.done.into_values().collect()),
         Err(error) => {
             output.clean_up().await;
             Err(error)
@@ -112,6 +122,8 @@ pub async fn stage_fragments(
 }
 
 struct OpenFile {
+    /// Its place among the files.
+    number: usize,
     name: String,
     base_id: Option<u32>,
     writer: FileWriter,
@@ -123,7 +135,10 @@ struct Output<'a> {
     store: &'a StoreRef,
     request: &'a WriteRequest,
     open: Option<OpenFile>,
-    done: Vec<StagedFragment>,
+    started: usize,
+    /// Small files, and their places.
+    finishing: JoinSet<Result<(usize, StagedFragment)>>,
+    done: BTreeMap<usize, StagedFragment>,
 }
 
 impl Output<'_> {
@@ -132,7 +147,9 @@ impl Output<'_> {
             let batch = batch.map_err(|e| TableError::invalid(format!("the input stream failed: {e}")))?;
             self.write(&batch).await?;
         }
-        self.close().await
+        self.close().await?;
+        while self.finish_next().await? {}
+        Ok(())
     }
 
     async fn write(&mut self, batch: &RecordBatch) -> Result<()> {
@@ -146,13 +163,15 @@ impl Output<'_> {
             let size = (batch.num_rows() - start).min(usize::try_from(room).unwrap_or(usize::MAX));
             let size = size.min(self.rows_within_memory(batch));
             let rows = batch.slice(start, size);
-            if let Some(zones) = &mut file.zones {
-                zones.see(&rows).await?;
-            }
+            let seen = match &mut file.zones {
+                Some(zones) => zones.see(&rows).await,
+                None => Ok(()),
+            };
             let written = file.writer.write(&rows).await;
             let full = file.writer.num_rows() >= self.request.max_rows_per_file
                 || file.writer.bytes_so_far() >= self.request.max_bytes_per_file;
             self.open = Some(file);
+            seen?;
             written?;
             start += size;
             if full {
@@ -170,7 +189,7 @@ impl Output<'_> {
             .max(1)
     }
 
-    async fn start_file(&self) -> Result<OpenFile> {
+    async fn start_file(&mut self) -> Result<OpenFile> {
         let name = data_file_name();
         let defaults = WriteOptions::default();
         let options = WriteOptions {
@@ -187,12 +206,15 @@ impl Output<'_> {
             ..defaults
         };
         let targets = &self.request.target_bases;
-        let turn = self.done.len().checked_rem(targets.len()).unwrap_or(0);
+        let number = self.started;
+        let turn = number.checked_rem(targets.len()).unwrap_or(0);
         let base_id = targets.get(turn).copied().flatten();
         let file = data_file(&name, base_id);
         let writer = FileWriter::create(self.store, &file.location(), &self.request.schema, options).await?;
         let has_zones = self.request.version != FileVersion::V0_1;
+        self.started += 1;
         Ok(OpenFile {
+            number,
             name,
             base_id,
             writer,
@@ -201,30 +223,34 @@ impl Output<'_> {
     }
 
     async fn close(&mut self) -> Result<()> {
-        let Some(mut file) = self.open.take() else {
+        let Some(file) = self.open.take() else {
             return Ok(());
         };
-        if let Some(zones) = file.zones.take() {
-            let ended = file.writer.end_rows().await;
-            let seeds = match ended {
-                Ok(()) => zones.finish().await,
-                Err(error) => Err(error.into()),
-            };
-            match seeds {
-                Ok(seeds) => seeds
-                    .into_iter()
-                    .for_each(|seed| file.writer.add_trailing_buffer(seed.into())),
-                Err(error) => {
-                    // The first error is reported; files that cannot be removed become orphans, which clean-up removes.
-                    let _ = file.writer.abort().await;
-                    return Err(error);
-                }
+        // The dictionaries that files of version 0.1 share grow from file to file.
+        if self.request.version == FileVersion::V0_1 || file.writer.bytes_so_far() > SMALL_FILE {
+            let (number, staged) = file.finish().await?;
+            self.done.insert(number, staged);
+            return Ok(());
+        }
+        while self.finishing.len() >= FINISHING {
+            if let Err(error) = self.finish_next().await {
+                // It is abandoned with the others.
+                self.open = Some(file);
+                return Err(error);
             }
         }
-        let summary = file.writer.finish().await?;
-        let data_file = data_file(&file.name, file.base_id);
-        self.done.push(StagedFragment::of(data_file, summary));
+        self.finishing.spawn(file.finish());
         Ok(())
+    }
+
+    /// Waits for one of the small files; returns whether there was any.
+    async fn finish_next(&mut self) -> Result<bool> {
+        let Some(finished) = self.finishing.join_next().await else {
+            return Ok(false);
+        };
+        let (number, staged) = finished.map_err(|e| TableError::task_failed("file", &e))??;
+        self.done.insert(number, staged);
+        Ok(true)
     }
 
     async fn clean_up(&mut self) {
@@ -232,7 +258,38 @@ impl Output<'_> {
             // The first error is reported; files that cannot be removed become orphans, which clean-up removes.
             let _ = file.writer.abort().await;
         }
-        discard(self.store, &self.done).await;
+        while let Some(finished) = self.finishing.join_next().await {
+            if let Ok(Ok((number, staged))) = finished {
+                self.done.insert(number, staged);
+            }
+        }
+        discard(self.store, self.done.values()).await;
+    }
+}
+
+impl OpenFile {
+    /// Writes all that waits and makes the file visible; returns its place and its fragment.
+    async fn finish(mut self) -> Result<(usize, StagedFragment)> {
+        if let Some(zones) = self.zones.take() {
+            let ended = self.writer.end_rows().await;
+            let seeds = match ended {
+                Ok(()) => zones.finish().await,
+                Err(error) => Err(error.into()),
+            };
+            match seeds {
+                Ok(seeds) => seeds
+                    .into_iter()
+                    .for_each(|seed| self.writer.add_trailing_buffer(seed.into())),
+                Err(error) => {
+                    // The first error is reported; files that cannot be removed become orphans, which clean-up removes.
+                    let _ = self.writer.abort().await;
+                    return Err(error);
+                }
+            }
+        }
+        let summary = self.writer.finish().await?;
+        let data_file = data_file(&self.name, self.base_id);
+        Ok((self.number, StagedFragment::of(data_file, summary)))
     }
 }
 
@@ -247,8 +304,8 @@ impl StagedFragment {
 }
 
 /// Removes the files of fragments that nobody will commit.
-pub(crate) async fn discard(store: &StoreRef, staged: &[StagedFragment]) {
-    for path in staged.iter().flat_map(|staged| &staged.files) {
+pub(crate) async fn discard(store: &StoreRef, staged: impl IntoIterator<Item = &StagedFragment>) {
+    for path in staged.into_iter().flat_map(|staged| &staged.files) {
         // An error is on its way; files that cannot be removed become orphans, which clean-up removes.
         let _ = store.delete(path).await;
     }

@@ -35,6 +35,11 @@ impl Folders {
         }
     }
 
+    /// Whether writes are synced.
+    pub(super) fn is_durable(&self) -> bool {
+        self.durable
+    }
+
     /// Creates the folder and its parents where they are missing.
     pub(super) fn make(&self, folder: &Path) -> Result<()> {
         if !self.durable {

@@ -12,10 +12,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rustix::buffer::spare_capacity;
 use tokio::runtime::Handle;
-use tokio::task::JoinError;
 
 use super::ahead::{are_cold, fetch_ahead};
-use super::shown;
+use super::{shown, unfinished};
 use crate::coalesce::{coalesce, Coalesced};
 use crate::error::{Result, StoreError};
 use crate::object::short_read;
@@ -60,7 +59,7 @@ async fn read_off(file: File, path: &Path, runs: Vec<Range<u64>>, stats: &Arc<St
     });
     let mut buffers = Vec::new();
     for reader in readers.collect::<Vec<_>>() {
-        buffers.extend(reader.await.map_err(|error| unfinished(path, error))??);
+        buffers.extend(reader.await.map_err(|error| unfinished(path, "read", error))??);
     }
     Ok(buffers)
 }
@@ -91,14 +90,6 @@ fn groups(runs: Vec<Range<u64>>) -> Vec<Vec<Range<u64>>> {
         }
     }
     groups
-}
-
-/// The error of a read that another thread did not finish, because the runtime stops.
-fn unfinished(path: &Path, error: JoinError) -> StoreError {
-    match error.try_into_panic() {
-        Ok(panic) => std::panic::resume_unwind(panic),
-        Err(error) => StoreError::from_io(shown(path), "read", io::Error::other(error)),
-    }
 }
 
 pub(super) async fn read_tail(path: &Path, nbytes: u64, stats: &Arc<StatsCounters>) -> Result<Tail> {

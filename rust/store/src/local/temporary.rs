@@ -53,6 +53,11 @@ impl Temporary {
         Ok(temporary)
     }
 
+    /// Whether its bytes and its name are synced.
+    pub(super) fn is_durable(&self) -> bool {
+        self.folders.is_durable()
+    }
+
     /// The open file.
     pub(super) fn file(&self) -> &File {
         &self.file

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use tokio::runtime::Handle;
 
 use super::durable::Folders;
-use super::shown;
 use super::temporary::Temporary;
+use super::{shown, unfinished};
 use crate::error::{Result, StoreError};
 use crate::stats::StatsCounters;
 use crate::store::ObjectWriter;
@@ -87,11 +88,28 @@ impl ObjectWriter for LocalWriter {
 
     async fn finish(mut self: Box<Self>) -> Result<u64> {
         self.flush()?;
-        match self.named {
-            Named::Last => self.temporary.replace(&self.target)?,
-            Named::BeforeSync => self.temporary.name_and_sync(&self.target)?,
+        let LocalWriter {
+            temporary,
+            target,
+            named,
+            size,
+            ..
+        } = *self;
+        let is_durable = temporary.is_durable();
+        let target_path = target.clone();
+        let name = move || match named {
+            Named::Last => temporary.replace(&target),
+            Named::BeforeSync => temporary.name_and_sync(&target),
+        };
+        // A sync takes as long as thousands of reads: it is waited for in another thread, so that several files are synced side by side.
+        match Handle::try_current().ok().filter(|_| is_durable) {
+            None => name()?,
+            Some(handle) => handle
+                .spawn_blocking(name)
+                .await
+                .map_err(|error| unfinished(&target_path, "write", error))??,
         }
-        Ok(self.size)
+        Ok(size)
     }
 
     async fn abort(self: Box<Self>) -> Result<()> {
