@@ -346,3 +346,14 @@ def test_system_columns_that_are_asked_for_twice_come_last(
     found, expected = (dataset.to_table(columns, **options) for dataset in pair)
     assert found == expected
     assert pair[0].scanner(columns, **options).projected_schema.names == expected.column_names
+
+
+def test_a_row_range_behind_the_end_is_empty(uri: str) -> None:
+    # A panic here would end the process.
+    dataset = esker.write_dataset(pa.table({"id": range(10)}), uri, max_rows_per_file=5)
+    dataset.delete("id = 3")
+    for start, end in ((20, 30), (5, 5), (5, 9)):
+        for fragments in (None, dataset.get_fragments()[:1]):
+            found = dataset.to_table(row_range=(start, end), fragments=fragments)
+            assert found.num_rows == 0
+    assert dataset.to_table(row_range=(2, 9), fragments=dataset.get_fragments()[:1])["id"].to_pylist() == [2, 4]

@@ -221,6 +221,15 @@ impl FileReader {
         })
     }
 
+    /// The row behind each page of the columns whose values may have any length, for those with several pages; of no column if there are more
+    /// than `most` of them. Writers end a page where its values have so many bytes: of long values it has few. None of files before 2.1.
+    pub fn page_ends(&self, projection: &FileProjection, most: usize) -> Result<Vec<Vec<u64>>> {
+        match (&self.file, &projection.columns) {
+            (OpenFile::V2_1(file), Columns::V2_1(columns)) => file.page_ends(columns, most),
+            _ => Ok(Vec::new()),
+        }
+    }
+
     /// The locations of the blobs that `descriptions` of this file describe, read with [`BlobView::Located`]; `None` for a null.
     pub fn locate_blobs(&self, kind: BlobKind, descriptions: &ArrayRef) -> Result<Vec<Option<BlobLocation>>> {
         let home = Home {

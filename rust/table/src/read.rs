@@ -11,6 +11,7 @@ mod fragment_reader;
 mod gone;
 mod locate;
 mod order;
+mod page_ends;
 mod projection;
 mod rows;
 mod scan;

@@ -109,6 +109,26 @@ impl LeafFile {
         Ok(LeafColumns(Arc::new(tree)))
     }
 
+    /// See [`crate::FileReader::page_ends`].
+    pub(crate) fn page_ends(&self, columns: &LeafColumns, most: usize) -> Result<Vec<Vec<u64>>> {
+        let varied: Vec<&Arc<Leaf>> = columns.0.leaves.iter().filter(|leaf| leaf.varies()).collect();
+        if varied.len() > most {
+            return Ok(Vec::new());
+        }
+        let mut all = Vec::new();
+        for leaf in varied {
+            let meta = self.container.column(leaf.column)?;
+            if meta.pages.len() > 1 {
+                let ends = meta
+                    .pages
+                    .iter()
+                    .map(|page| page.first_value.saturating_add(page.num_values));
+                all.push(ends.collect());
+            }
+        }
+        Ok(all)
+    }
+
     /// Reads sorted, separate, non-empty `rows`: an array for each field of the projection.
     pub(crate) async fn read(
         &self,

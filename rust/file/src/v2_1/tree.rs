@@ -31,6 +31,18 @@ pub(crate) struct Leaf {
     pub(crate) stride: u64,
 }
 
+impl Leaf {
+    /// Whether a row may have any number of bytes.
+    pub(crate) fn varies(&self) -> bool {
+        let is_any_length = matches!(
+            self.data_type,
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary
+        );
+        let is_in_lists = self.kinds.iter().any(|kind| matches!(kind, LayerKind::List));
+        self.blob.is_none() && self.stride == 1 && (is_any_length || is_in_lists)
+    }
+}
+
 /// One field of a read and the fields below it.
 #[derive(Debug)]
 pub(crate) enum Node {

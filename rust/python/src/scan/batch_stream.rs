@@ -1,5 +1,6 @@
 //! `BatchStream`.
 
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Arc, Mutex};
 
 use arrow_array::{RecordBatch, RecordBatchReader};
@@ -50,7 +51,11 @@ impl Iterator for Reader {
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = match runtime() {
-            Ok(runtime) => runtime.block_on(self.batches.next())?,
+            // A panic must not get to the caller, which is C: the process would end.
+            Ok(runtime) => match catch_unwind(AssertUnwindSafe(|| runtime.block_on(self.batches.next()))) {
+                Ok(next) => next?,
+                Err(_) => Err(TableError::task_failed("scan", &"it panicked")),
+            },
             Err(error) => Err(error.into()),
         };
         Some(next.map_err(|error| {

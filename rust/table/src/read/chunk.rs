@@ -13,6 +13,7 @@ use esker_file::Decoding;
 use super::by_value::{self, plain};
 use super::chunking::{Weight, Weights};
 use super::fragment_reader::FragmentProjection;
+use super::page_ends::PageEnds;
 use super::rows::{count, groups_by, mask_of, select};
 use super::steps::{order, Step};
 use super::system::{RowPlaces, SystemColumn};
@@ -36,6 +37,9 @@ const PIECE_UNIT: u64 = 4096;
 
 /// Pieces are joined while a filter keeps fewer rows than one in so many.
 const FEW: u64 = 16;
+
+/// The most bytes of what a filter has read of the rows that it keeps that wait for the other columns; more is read again.
+const KEPT_BYTES: u64 = 1024 * 1024;
 
 /// Where an output column comes from.
 #[derive(Debug, Clone, Copy)]
@@ -97,6 +101,17 @@ pub(super) struct ChunkSource {
     pub(super) blob_bytes_per_row: u64,
     /// Where columns are decoded: in the chunk's own task, where there are chunks enough.
     pub(super) decoding: Decoding,
+    /// Where the pages of columns end that are read at once, of which a chunk reads a few.
+    pub(super) page_ends: PageEnds,
+}
+
+impl ChunkSource {
+    /// So many rows between two that are kept are skipped, whatever else is kept, as they cost more than one more run of rows.
+    pub(super) fn worth_skipping(&self) -> u64 {
+        let columns = &self.other_columns;
+        let run = columns.num_columns().max(1).saturating_mul(RUN_COST);
+        run.div_ceil(columns.bytes_per_row().max(1)).saturating_mul(2)
+    }
 }
 
 /// What a filter left of a chunk.
@@ -142,9 +157,50 @@ pub(super) async fn read_chunk(
     Ok((split(plan, batch)?, tested.bytes.saturating_add(bytes)))
 }
 
+/// What a filter keeps of some rows.
+#[derive(Debug, Clone)]
+pub(super) struct Kept {
+    pub(super) rows: Vec<Range<u64>>,
+    /// The filter's columns that come out, by their places; of the rows that are kept. None where they are read again.
+    columns: Vec<Option<ArrayRef>>,
+}
+
+impl Kept {
+    /// The same of some of the rows: those after the first `skipped` ones.
+    pub(super) fn part(&self, rows: Vec<Range<u64>>, skipped: u64) -> Kept {
+        let place = usize::try_from(skipped).unwrap_or(usize::MAX);
+        let len = usize::try_from(count(&rows)).unwrap_or(usize::MAX);
+        let slice = |array: &ArrayRef| {
+            let fits = place.checked_add(len).is_some_and(|end| end <= array.len());
+            fits.then(|| array.slice(place, len))
+        };
+        Kept {
+            rows,
+            columns: self
+                .columns
+                .iter()
+                .map(|column| column.as_ref().and_then(slice))
+                .collect(),
+        }
+    }
+}
+
 /// The rows that the filter keeps.
-pub(super) async fn kept_rows(plan: &ChunkPlan, source: &ChunkSource, rows: &[Range<u64>]) -> Result<Vec<Range<u64>>> {
-    Ok(test(plan, source, rows).await?.kept)
+pub(super) async fn kept_rows(plan: &ChunkPlan, source: &ChunkSource, rows: &[Range<u64>]) -> Result<Kept> {
+    let tested = test(plan, source, rows).await?;
+    let kept = count(&tested.kept);
+    let mut room = KEPT_BYTES;
+    let columns = tested.columns.into_iter().enumerate().map(|(place, column)| {
+        let array = column.filter(|array| plan.is_output(place) && array.len() as u64 == kept)?;
+        // Of a view or a slice more may be in memory than it shows.
+        let bytes = array.get_array_memory_size() as u64;
+        room = room.checked_sub(bytes)?;
+        Some(array)
+    });
+    Ok(Kept {
+        columns: columns.collect(),
+        rows: tested.kept,
+    })
 }
 
 /// Reads the rows of a chunk that the filter keeps, where that is known already.
@@ -152,20 +208,22 @@ pub(super) async fn read_tested(
     plan: &ChunkPlan,
     source: &ChunkSource,
     rows: &[Range<u64>],
-    kept: Vec<Range<u64>>,
+    kept: Kept,
 ) -> Weighed<Vec<RecordBatch>> {
     let mut tested = Tested {
-        columns: vec![None; plan.tested.fields().len()],
-        mask: if kept == rows { Mask::All } else { Mask::ByRanges },
-        kept,
+        columns: kept.columns,
+        mask: if kept.rows == rows { Mask::All } else { Mask::ByRanges },
+        kept: kept.rows,
         bytes: 0,
     };
     let steps = plan.steps.iter().zip(&source.filter_columns).zip(&plan.weights.steps);
     for ((step, columns), weight) in steps {
-        if !step.places.iter().any(|place| plan.is_output(*place)) {
+        let is_there = |place: &usize| matches!(tested.columns.get(*place), Some(Some(_)));
+        let mut outputs = step.places.iter().filter(|place| plan.is_output(**place));
+        if outputs.all(is_there) {
             continue;
         }
-        let (batch, bytes) = read_kept((columns, weight), source.decoding, false, rows, &tested).await?;
+        let (batch, bytes) = read_kept((columns, weight), 0, source.decoding, false, rows, &tested).await?;
         tested.bytes = tested.bytes.saturating_add(bytes);
         for (place, array) in step.places.iter().zip(batch.columns()) {
             if let Some(column) = tested.columns.get_mut(*place) {
@@ -238,7 +296,7 @@ async fn test_piece(plan: &ChunkPlan, source: &ChunkSource, rows: &[Range<u64>])
                 return Ok(tested);
             }
         }
-        let read = read_kept((columns, weight), source.decoding, step.is_by_value(), rows, &tested);
+        let read = read_kept((columns, weight), 0, source.decoding, step.is_by_value(), rows, &tested);
         let (batch, bytes) = read.await?;
         tested.bytes = tested.bytes.saturating_add(bytes);
         for (place, array) in step.places.iter().zip(batch.columns()) {
@@ -376,12 +434,17 @@ async fn read_others(
     tested: &Tested,
 ) -> Weighed<RecordBatch> {
     let columns = (&source.other_columns, &plan.weights.others);
-    read_kept(columns, source.decoding, false, rows, tested).await
+    let expected = rows
+        .first()
+        .map_or(0, |range| source.page_ends.bytes_per_row(range.start));
+    read_kept(columns, expected, source.decoding, false, rows, tested).await
 }
 
-/// Reads what is left of `rows`: that alone, or all of `rows` where that costs less.
+/// Reads what is left of `rows`: that alone, or all of `rows` where that costs less. `expected` are the bytes of a row in memory as far as
+/// its place tells.
 async fn read_kept(
     (columns, weight): (&FragmentProjection, &Weight),
+    expected: u64,
     decoding: Decoding,
     by_value: bool,
     rows: &[Range<u64>],
@@ -396,7 +459,8 @@ async fn read_kept(
         Ok((batch, bytes))
     };
     let kept = tested.kept.as_slice();
-    let saved = (count(rows) - count(kept)).saturating_mul(cost_of_a_row(columns, weight));
+    let of_a_row = cost_of_a_row(columns, weight).max(expected / DECODED);
+    let saved = (count(rows) - count(kept)).saturating_mul(of_a_row);
     let cost = (kept.len() as u64)
         .saturating_mul(columns.num_columns())
         .saturating_mul(RUN_COST);

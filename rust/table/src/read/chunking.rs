@@ -279,6 +279,11 @@ impl Decoded {
         }
     }
 
+    /// Whether the types tell what rows take.
+    pub(super) fn is_fixed(&self) -> bool {
+        self.is_fixed
+    }
+
     /// Whether few rows of the chunks that were read came out.
     pub(super) fn keeps_few(&self) -> bool {
         let (rows, kept) = (self.rows.load(Relaxed), self.kept.load(Relaxed));

@@ -192,6 +192,15 @@ impl FragmentProjection {
         fields.any(|field| width(field.data_type()).is_none())
     }
 
+    /// The row behind each page of the columns whose values may have any length; see [`FileReader::page_ends`].
+    pub(crate) fn page_ends(&self, most: usize) -> Result<Vec<Vec<u64>>> {
+        let mut all = Vec::new();
+        for part in &self.parts {
+            all.extend(part.reader.page_ends(&part.columns, most)?);
+        }
+        Ok(all)
+    }
+
     /// Whether the fields of an output column lie in several files, or some of them in none.
     pub(crate) fn is_split(&self, output: usize) -> bool {
         self.split.contains_key(&output)

@@ -15,8 +15,11 @@ pub(crate) fn count(ranges: &[Range<u64>]) -> u64 {
 
 /// The rows of `range` that are not deleted.
 pub(crate) fn live(range: Range<u64>, deletions: Option<&DeletionVector>) -> Vec<Range<u64>> {
+    if range.is_empty() {
+        return Vec::new();
+    }
     let Some(deletions) = deletions else {
-        return if range.is_empty() { Vec::new() } else { vec![range] };
+        return vec![range];
     };
     let mut out = Vec::new();
     let mut start = range.start;
@@ -121,19 +124,48 @@ pub(crate) fn groups(ranges: Vec<Range<u64>>, size: u64) -> impl Iterator<Item =
 pub(crate) fn groups_by(
     ranges: Vec<Range<u64>>,
     unit: u64,
+    size: impl FnMut() -> u64,
+) -> impl Iterator<Item = Vec<Range<u64>>> {
+    groups_within(ranges, unit, size, |_| Most::default())
+}
+
+/// Bounds of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Most {
+    /// It ends before this row.
+    pub(crate) end: u64,
+    /// It has so many rows at most.
+    pub(crate) rows: u64,
+}
+
+impl Default for Most {
+    fn default() -> Self {
+        Most {
+            end: u64::MAX,
+            rows: u64::MAX,
+        }
+    }
+}
+
+/// The same, where a group that starts at a row also keeps the bounds of `most`.
+pub(crate) fn groups_within(
+    ranges: Vec<Range<u64>>,
+    unit: u64,
     mut size: impl FnMut() -> u64,
+    most: impl Fn(u64) -> Most,
 ) -> impl Iterator<Item = Vec<Range<u64>>> {
     let unit = unit.max(1);
     let mut ranges = ranges.into_iter();
     let mut current = ranges.next();
     std::iter::from_fn(move || {
         let mut group: Vec<Range<u64>> = Vec::new();
-        current.as_ref()?;
-        let mut room = size().max(1);
+        let most = most(current.as_ref()?.start);
+        let mut room = size().min(most.rows).max(1);
         let unit = if room < unit { 1 } else { unit };
-        while let Some(range) = current.take() {
+        while let Some(range) = current.take_if(|range| group.is_empty() || range.start < most.end) {
             let full = range.start.saturating_add(room);
-            let end = range.end.min(full.checked_next_multiple_of(unit).unwrap_or(full));
+            let full = full.checked_next_multiple_of(unit).unwrap_or(full);
+            let end = range.end.min(full).min(most.end.max(range.start + 1));
             room = room.saturating_sub(end - range.start);
             group.push(range.start..end);
             current = if end < range.end {
@@ -141,7 +173,7 @@ pub(crate) fn groups_by(
             } else {
                 ranges.next()
             };
-            if room == 0 {
+            if room == 0 || end == most.end {
                 break;
             }
         }
@@ -194,6 +226,15 @@ mod tests {
     }
 
     #[test]
+    fn test_no_rows_are_live_behind_the_end() {
+        let deletions = DeletionVector::new([3].into_iter().collect());
+        let reversed = Range { start: 20, end: 10 };
+        assert!(live(reversed.clone(), Some(&deletions)).is_empty());
+        assert!(live(reversed, None).is_empty());
+        assert_eq!(live(2..5, Some(&deletions)), vec![2..3, 4..5]);
+    }
+
+    #[test]
     fn test_rows_in_both_are_kept() {
         assert_eq!(
             intersect(&[0..5, 8..20], &[2..3, 4..9, 9..10, 19..30]),
@@ -212,6 +253,18 @@ mod tests {
         assert_eq!(whole, vec![vec![1..5, 9..16], vec![16..24], vec![24..30]]);
         let parts: Vec<_> = groups_by(vec![1..5, 9..14], 8, || 3).collect();
         assert_eq!(parts, vec![vec![1..4], vec![4..5, 9..11], vec![11..14]]);
+        let ends = |start| Most {
+            end: if start < 12 { 12 } else { 40 },
+            ..Most::default()
+        };
+        let within: Vec<_> = groups_within(vec![1..5, 9..30, 41..42], 8, || 16, ends).collect();
+        assert_eq!(within, vec![vec![1..5, 9..12], vec![12..30], vec![41..42]]);
+        let few = |_| Most {
+            rows: 4,
+            ..Most::default()
+        };
+        let fours: Vec<_> = groups_within(vec![1..5, 9..14], 1, || 16, few).collect();
+        assert_eq!(fours, vec![vec![1..5], vec![9..13], vec![13..14]]);
         assert_eq!(
             groups_by(vec![0..u64::MAX], 8, || u64::MAX).next(),
             Some(vec![0..u64::MAX])

@@ -1,7 +1,9 @@
 //! Scans: fragments are cut into chunks, chunks are read ahead concurrently, batches come out in order.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::future::Future;
 use std::ops::Range;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -13,13 +15,14 @@ use futures::future::{self, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 
 use super::blobs::blob_bytes_per_row;
-use super::chunk::{count_chunk, read_chunk, read_tested, ChunkPlan, ChunkSource, Output};
+use super::chunk::{count_chunk, read_chunk, read_tested, ChunkPlan, ChunkSource, Kept, Output};
 use super::chunking::{chunk_size, readahead, threads, Ahead, Decoded, Ramp, Weight, Weights};
 use super::files::TableFiles;
 use super::fragment_reader::FragmentReader;
 use super::order::{ordered, Cut, OrderKey};
+use super::page_ends::{PageEnds, MOST_COLUMNS};
 use super::projection::Projection;
-use super::rows::{clip, count, groups_by, live};
+use super::rows::{clip, count, groups_by, groups_within, live};
 use super::statistics::{rule_out, GroupCounts};
 use super::steps::{steps_of, Step};
 use super::strict::strict;
@@ -101,9 +104,11 @@ pub(super) struct Chunk {
     pub(super) source: Arc<ChunkSource>,
     pub(super) rows: Vec<Range<u64>>,
     /// What the filter keeps of them, where it was asked before.
-    pub(super) kept: Option<Vec<Range<u64>>>,
+    pub(super) kept: Option<Kept>,
     /// About what it takes of its files.
     pub(super) bytes: u64,
+    /// Whether it is the only one of the scan: it is read where it is waited for, as no other one could be read meanwhile.
+    pub(super) is_alone: bool,
 }
 
 /// A fragment that is open, with what is known of its rows.
@@ -271,7 +276,14 @@ async fn source_of(files: &TableFiles, planned: &Planned, fragment: &Fragment) -
             }
         }
     }
+    // Behind a network the requests count.
+    let by_pages = !files.store().is_far() && !planned.decoded.is_fixed();
+    let mut page_ends = Vec::new();
+    for columns in filter_columns.iter().chain([&other_columns]).filter(|_| by_pages) {
+        page_ends.extend(columns.page_ends(MOST_COLUMNS)?);
+    }
     let source = ChunkSource {
+        page_ends: PageEnds::new(page_ends),
         blob_bytes_per_row,
         decoding: Decoding::SideBySide,
         places: RowPlaces {
@@ -389,10 +401,12 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                     let next_size = move || known.bounded(sizes.next().unwrap_or(size.rows), size, batch_size, is_far);
                     let few = planned.decoded.clone();
                     let most = move || few.bounded(size.few_rows, size, batch_size, is_far);
+                    let is_alone = planned.fragments.len() == 1;
                     let pieces = groups_by(rows, size.unit, size.tested_pieces(ramped));
-                    let chunks = tested_first(plan, source, pieces, size.unit, next_size, most, bytes_of);
+                    let chunks = tested_first(plan, source, pieces, size.unit, next_size, most, bytes_of, is_alone);
                     return Ok(Some((chunks, (next, skip, keep, opening, ramp))));
                 }
+                let is_alone = planned.fragments.len() == 1 && planned.decoded.is_known() && count(&rows) <= size.rows;
                 let next_size = move || {
                     let rows = sizes.next().unwrap_or(size.rows);
                     let rows = if known.keeps_few() {
@@ -402,12 +416,15 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                     };
                     known.bounded(rows, size, batch_size, is_far)
                 };
-                let chunks = groups_by(rows, size.unit, next_size).map(move |rows| {
+                let ends = source.clone();
+                let most = move |start| ends.page_ends.most(start, batch_size);
+                let chunks = groups_within(rows, size.unit, next_size, most).map(move |rows| {
                     Ok(Chunk {
                         source: source.clone(),
                         bytes: bytes_of(count(&rows)),
                         rows,
                         kept: None,
+                        is_alone,
                     })
                 });
                 return Ok(Some((stream::iter(chunks).boxed(), (next, skip, keep, opening, ramp))));
@@ -420,6 +437,14 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
 /// Whether a scan may have enough before it has read all.
 fn few_may_do(request: &ScanRequest) -> bool {
     request.filter.is_some() && request.limit.is_some()
+}
+
+/// Runs what would be waited for at once in the task that waits: to hand it to another thread, and to be woken by it, may take longer.
+pub(super) async fn here<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    match AssertUnwindSafe(work).catch_unwind().await {
+        Ok(result) => result,
+        Err(_) => Err(TableError::task_failed("scan", &"it panicked")),
+    }
 }
 
 pub(super) async fn joined<T: Send + 'static>(task: tokio::task::JoinHandle<Result<T>>) -> Result<T> {
@@ -454,9 +479,9 @@ fn scan_as_stored(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanReq
         async move {
             let permit = ahead.admit(chunk.bytes).await;
             // The second chunk is cut by what the first one took.
-            let is_awaited = !is_far && !decoded.is_known();
-            let task = joined(tokio::spawn(async move {
-                let rows = count(chunk.kept.as_ref().unwrap_or(&chunk.rows));
+            let is_awaited = chunk.is_alone || (!is_far && !decoded.is_known());
+            let work = async move {
+                let rows = count(chunk.kept.as_ref().map_or(&chunk.rows, |kept| &kept.rows));
                 let (batches, bytes) = match chunk.kept {
                     Some(kept) => read_tested(&plan, &chunk.source, &chunk.rows, kept).await?,
                     None => read_chunk(&plan, &chunk.source, chunk.rows).await?,
@@ -464,10 +489,10 @@ fn scan_as_stored(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanReq
                 let kept: usize = batches.iter().map(RecordBatch::num_rows).sum();
                 decoded.see(rows, kept as u64, bytes);
                 Ok((batches, permit))
-            }));
+            };
             Ok(match is_awaited {
-                true => future::ready(task.await).left_future(),
-                false => task.right_future(),
+                true => future::ready(here(work).await).left_future(),
+                false => joined(tokio::spawn(work)).right_future(),
             })
         }
     });
@@ -597,18 +622,18 @@ pub async fn count_rows(files: Arc<TableFiles>, manifest: &Manifest, request: &S
         let (plan, ahead, decoded) = (plan.clone(), ahead.clone(), decoded.clone());
         async move {
             let permit = ahead.admit(chunk.bytes).await;
-            let is_awaited = !is_far && !decoded.is_known();
-            let task = joined(tokio::spawn(async move {
+            let is_awaited = chunk.is_alone || (!is_far && !decoded.is_known());
+            let work = async move {
                 let rows = count(&chunk.rows);
                 let (kept, bytes) = count_chunk(&plan, &chunk.source, chunk.rows).await?;
                 // Nothing is handed out.
                 decoded.see(rows, 0, bytes);
                 drop(permit);
                 Ok(kept)
-            }));
+            };
             Ok(match is_awaited {
-                true => future::ready(task.await).left_future(),
-                false => task.right_future(),
+                true => future::ready(here(work).await).left_future(),
+                false => joined(tokio::spawn(work)).right_future(),
             })
         }
     });
