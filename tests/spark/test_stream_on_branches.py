@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import pickle
+import time
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import pyarrow as pa
 import pytest
 
 import esker
-from esker.delta import write_deltalake
+from esker.delta import DeltaTable, write_deltalake
 from esker.exceptions import CommitConflictError, InvalidArgumentError, NotFoundError
-from esker.repo import Repository
+from esker.repo import ExpiredError, Repository, branch_store
+from esker.repo.table_address import address
 from tests.spark.streams import Query
 
 
@@ -146,3 +150,26 @@ def test_a_clean_up_of_what_was_read_last_leaves_the_rest_to_a_running_query(tmp
     query.start()
     lake.append(5)
     assert ids(query) == [5]
+
+
+def test_a_task_whose_commit_has_expired_is_told_that_and_not_a_lost_object(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = following(lake)
+    lake.append(4)
+    start, end = query.offset, json.loads(json.dumps(query.reader.latestOffset(query.offset, None)))
+    sent = pickle.dumps(query.reader.partitions(start, end))
+    at = address(lake.repo.uri, lake.main.get_commit().id, "t")
+    lake.main.reset_to("main~1")
+    lake.repo.gc(dry_run=False, grace_s=-3600, now=time.time() + 400 * 86_400)
+    # As in another process, where nothing of the repository is cached.
+    monkeypatch.setattr(branch_store, "_cores", WeakValueDictionary())
+    with pytest.raises(NotFoundError, match="has expired") as raised:
+        [list(query.reader.read(part)) for part in pickle.loads(sent)]
+    # It is the query that is to be started again: not with another checkpoint.
+    assert "checkpointLocation" not in str(raised.value)
+    # Whoever else opens a table of that commit is told so, too.
+    with pytest.raises(ExpiredError, match="has expired"):
+        esker.dataset(at)
+    with pytest.raises(ExpiredError, match="has expired"):
+        DeltaTable(at)

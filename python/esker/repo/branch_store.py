@@ -18,10 +18,12 @@ from urllib.parse import unquote
 from weakref import WeakValueDictionary
 
 from .._native.store import Store
-from ..exceptions import InvalidArgumentError
+from ..exceptions import InvalidArgumentError, NotFoundError
 from ..store import stores
 from .core.opening import origin_of
 from .core.repository_core import RepositoryCore
+from .errors import ExpiredError
+from .refs.expired import explained
 from .stores import transactions
 from .stores.branches import BranchStore
 from .stores.ref_folder import RefFolder
@@ -69,6 +71,35 @@ def pinned(uri: str, storage_options: Mapping[str, str] | None = None) -> str:
     return address(found.repository, commit.id, found.path)
 
 
+def expired(uri: str, error: NotFoundError, storage_options: Mapping[str, str] | None = None) -> ExpiredError | None:
+    """The error that tells that the commit of a URI has expired, if that is why something was not found there.
+
+    Args:
+        uri: Any.
+        error: What a read has raised: of a commit that was open before, some is missed late.
+        storage_options: Options of the repository's store.
+
+    Example:
+        >>> from esker.exceptions import NotFoundError
+        >>> from esker.repo.branch_store import expired
+        >>> expired("s3://bucket/t", NotFoundError("no object")) is None
+        True
+    """
+    found = parse(uri)
+    if isinstance(error, ExpiredError):
+        return error
+    if found is None:
+        return None
+    core = _core_of(found.repository, storage_options or {})
+    try:
+        with explained(core.store, core.resolve(found.ref).id):
+            raise error
+    except ExpiredError as told:
+        return told
+    except NotFoundError:
+        return None
+
+
 def _folder(path: str) -> str:
     return path.strip("/") + "/" if path.strip("/") else ""
 
@@ -84,7 +115,13 @@ def _open(found: TableAddress, uri: str, options: Mapping[str, str]) -> Store:
         if entry is not None and entry.kind != "delete":
             commit = core.commit_of(entry, found.ref)
             return BranchStore(core, found.ref, commit, _folder(found.path), uri)
-    return RefFolder.of(core, core.resolve(found.ref).meta_range_id, found.path, uri)
+    return _folder_of(core, found.ref, found.path, uri)
+
+
+def _folder_of(core: RepositoryCore, ref: str, path: str, uri: str) -> RefFolder:
+    commit = core.resolve(ref)
+    with explained(core.store, commit.id):
+        return RefFolder.of(core, commit.meta_range_id, path, uri)
 
 
 def _open_old_ref(uri: str, options: Mapping[str, str], durable: bool) -> Store:
@@ -92,8 +129,7 @@ def _open_old_ref(uri: str, options: Mapping[str, str], durable: bool) -> Store:
     ref, _, path = rest.partition("/")
     if not ref:
         raise InvalidArgumentError(f"expected {OLD_REF}://<repository>/<ref>/<path>, found {uri}")
-    core = _core_of(unquote(place), options)
-    return RefFolder.of(core, core.resolve(unquote(ref)).meta_range_id, path, uri)
+    return _folder_of(_core_of(unquote(place), options), unquote(ref), path, uri)
 
 
 stores.register(transactions.SCHEME, transactions.open_store, is_behind_network=transactions.is_behind_network)

@@ -31,6 +31,7 @@ from ..errors import NoChangesError, table_conflict
 from ..objects.object_info import ObjectInfo, TableConflict
 from ..objects.staging import Staging
 from ..refs.commits import Commit
+from ..refs.expired import explained
 from ..table_address import address
 from ..tables.table_log import FOLDERS, LogEntry, Relation, TableFormat, entry_at, newest_entry, read_log
 from .folder_store import FolderStore
@@ -259,9 +260,14 @@ class BranchStore(FolderStore):
 
 
 def reopened(origin: Origin, branch: str, commit: str, folder: str, uri: str) -> BranchStore:
-    """The store of a folder of a branch, at one of its commits."""
+    """The store of a folder of a branch, at one of its commits.
+
+    Raises:
+        ExpiredError: Garbage collection has given the commit up.
+    """
     core = origin.open()
-    made = BranchStore(core, branch, core.commits.get(commit), folder, uri)
+    with explained(core.store, commit):
+        made = BranchStore(core, branch, core.commits.get(commit), folder, uri)
     made._is_fresh = False
     return made
 

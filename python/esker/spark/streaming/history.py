@@ -19,6 +19,7 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 from esker._native.store import Store
 from esker.exceptions import InvalidArgumentError, NotFoundError, SchemaMismatchError, UnsupportedError
 from esker.spark.matching import check_read
+from esker.spark.options import TableAddress
 
 __all__ = [
     "READ_AGAIN",
@@ -31,6 +32,7 @@ __all__ = [
     "cleaned_up",
     "forgotten",
     "may_be_cleaned_up",
+    "not_opened",
 ]
 
 START_ANEW = (
@@ -44,6 +46,8 @@ READ_AGAIN = (
     f"they are now, or {START_ANEW}"
 )
 """What to do if columns of the table are not those any more with which a stream was loaded."""
+
+_PLAN_ANEW = "start the query again from its checkpoint, which plans the batch at the last commit of the branch"
 
 ChangeKind = Literal["delete", "change"]
 
@@ -169,6 +173,29 @@ def cleaned_up(version: int, uri: str) -> NotFoundError:
     )
 
 
+def not_opened(version: int, address: TableAddress, error: NotFoundError) -> NotFoundError:
+    """The error for a version that a task does not find: it was cleaned up, or the commit has expired that it reads.
+
+    Args:
+        version: The version.
+        address: The table, that of a branch at the commit at which the batch was planned.
+        error: What opening it has raised.
+
+    Example:
+        >>> from esker.exceptions import NotFoundError
+        >>> from esker.spark.options import TableAddress
+        >>> from esker.spark.streaming.history import not_opened
+        >>> not_opened(3, TableAddress("t.lance", {}), NotFoundError("no version 3")).message[:50]
+        'version 3 of t.lance was cleaned up before the str'
+    """
+    from esker.repo.branch_store import expired
+
+    told = expired(address.uri, error, address.storage_options)
+    if told is None:
+        return cleaned_up(version, address.uri)
+    return NotFoundError(f"{told.message}; {_PLAN_ANEW}", uri=address.uri, version=version)
+
+
 def forgotten(version: int, uri: str, *, has_next: bool) -> NotFoundError:
     """The error for a version that the stream has read wholly, and whose entry is gone since.
 
@@ -218,7 +245,7 @@ def may_be_cleaned_up(version: int, uri: str) -> Iterator[None]:
     try:
         yield
     except NotFoundError as error:
-        if START_ANEW in error.message:
+        if START_ANEW in error.message or _PLAN_ANEW in error.message:
             raise
         raise NotFoundError(
             f"files of version {version} of {uri} are not there any more, before the stream has read them: it was "

@@ -35,7 +35,7 @@ from esker.lance.version import TableVersion
 from esker.spark.cast import cast_batch
 from esker.spark.options import ReadOptions, TableAddress
 from esker.spark.session_settings import session_zone
-from esker.spark.streaming.history import READ_AGAIN, cleaned_up, may_be_cleaned_up
+from esker.spark.streaming.history import READ_AGAIN, may_be_cleaned_up, not_opened
 from esker.spark.streaming.version_columns import Followed, VersionColumns
 from esker.spark.types import exchange_schema
 from esker.spark.zoned_filter import instants_apart, row_filter, told_zone, zoned_predicate
@@ -103,12 +103,12 @@ class Reading:
         """The table at a version.
 
         Raises:
-            NotFoundError: It was cleaned up.
+            NotFoundError: It was cleaned up, or its commit on a branch has expired.
         """
         try:
             return TableVersion.open(self.address.uri, version, storage_options=dict(self.address.storage_options))
-        except NotFoundError:
-            raise cleaned_up(version, self.address.uri) from None
+        except NotFoundError as error:
+            raise not_opened(version, self.address, error) from None
 
     def columns(self, table: TableVersion) -> VersionColumns:
         """The columns of the stream in a version."""
