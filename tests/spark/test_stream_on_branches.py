@@ -6,6 +6,7 @@ import json
 import pickle
 import time
 from pathlib import Path
+from unittest.mock import patch
 from weakref import WeakValueDictionary
 
 import pyarrow as pa
@@ -150,6 +151,48 @@ def test_a_clean_up_of_what_was_read_last_leaves_the_rest_to_a_running_query(tmp
     query.start()
     lake.append(5)
     assert ids(query) == [5]
+
+
+def clean_up(lake: Lake) -> None:
+    """Removes all versions but the newest one."""
+    uri = lake.main.store_uri("t")
+    if lake.kind == "lance":
+        esker.dataset(uri).cleanup_old_versions(retain_versions=1)
+        return
+    table = DeltaTable(uri)
+    table.create_checkpoint()
+    table.cleanup_metadata()
+
+
+@pytest.fixture
+def brief(lake: Lake) -> Lake:
+    """A table whose old versions a clean-up takes at once."""
+    if lake.kind == "delta":
+        uri = lake.main.store_uri("t")
+        DeltaTable(uri).alter.set_table_properties({"delta.logRetentionDuration": "interval 0 seconds"})
+    return lake
+
+
+def test_a_look_that_fails_forgets_nothing_of_what_was_read(brief: Lake) -> None:
+    query = following(brief)
+    brief.append(4)
+    clean_up(brief)
+    with patch.object(query.reader, "_open", side_effect=OSError("no network")), pytest.raises(OSError, match="netw"):
+        query.batch()
+    assert ids(query) == [4]
+
+
+def test_a_table_that_moves_twice_between_two_batches_is_still_the_same(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, "lance")
+    lake.append(1, 2)
+    query = Query(lake.main.store_uri("t"))
+    assert ids(query) == [1, 2]
+    # The version that was read goes with the first clean-up.
+    for number in (3, 4):
+        lake.append(number)
+        esker.dataset(lake.main.store_uri("t")).cleanup_old_versions(retain_versions=number - 2)
+        query.reader.reportLatestOffset()
+    assert ids(query) == [3, 4]
 
 
 def test_a_task_whose_commit_has_expired_is_told_that_and_not_a_lost_object(

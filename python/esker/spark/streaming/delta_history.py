@@ -143,6 +143,7 @@ class DeltaHistory(TableHistory):
         self._store = table._store
         self._snapshot = table._snapshot
         self._known: tuple[Snapshot, ...] = ()
+        self._kept: int | None = None
         self._entries: dict[tuple[int, int, int | None], str] = {}
 
     @property
@@ -203,10 +204,15 @@ class DeltaHistory(TableHistory):
             known |= set(change.adds)
         return _files(there, self._store) == _files(after, self._store)
 
+    def keep(self, version: int) -> None:
+        """Keeps the version up to which the stream has read, if it is one that was loaded."""
+        self._kept = version
+
     def remember(self, before: TableHistory) -> None:
-        """Takes over the version that the history before this one had loaded."""
+        """Takes over the version that the history before this one had loaded, and the one that it keeps."""
         if isinstance(before, DeltaHistory):
-            self._known = (before._snapshot,)
+            kept = [known for known in before._known if known.version == before._kept]
+            self._known, self._kept = (before._snapshot, *kept[:1]), before._kept
 
     def times(self) -> Mapping[int, int]:
         """When the versions were committed, in milliseconds since the epoch."""

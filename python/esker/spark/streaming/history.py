@@ -137,6 +137,10 @@ class TableHistory(ABC):
         return False
 
     @abstractmethod
+    def keep(self, version: int) -> None:
+        """Keeps what this history has seen of the version up to which the stream has read, whatever it sees later."""
+
+    @abstractmethod
     def remember(self, before: TableHistory) -> None:
         """Takes over what the history that this one replaces has seen of versions, for `continues`."""
 

@@ -60,7 +60,7 @@ _TOUCHED = {
 }
 """Where a transaction names the fragments whose rows it deletes or changes, and the columns that it writes anew."""
 _SEEN = 2
-"""How many versions are kept as they were seen last: that up to which the stream has read, and the newest."""
+"""How many versions are kept as they were seen last, beside that up to which the stream has read."""
 _BATCH_ROWS = 32 * 1024
 _BATCH_BYTES = 32 * 1024 * 1024
 
@@ -178,6 +178,7 @@ class LanceHistory(TableHistory):
         self._checked: tuple[int, Schema | None] = (table.number, fields)
         self._entries: dict[tuple[int, int, int | None], str] = {}
         self._seen: dict[int, Manifest] = {}
+        self._kept: int | None = None
 
     @property
     def store(self) -> Store:
@@ -213,7 +214,8 @@ class LanceHistory(TableHistory):
             self._entries[key] = entry_of(manifest)
             self._seen[version] = manifest
             for old in sorted(self._seen)[:-_SEEN]:
-                del self._seen[old]
+                if old != self._kept:
+                    del self._seen[old]
         return self._entries[key]
 
     def continues(self, version: int, entry: str) -> bool:
@@ -232,10 +234,14 @@ class LanceHistory(TableHistory):
         # Names of data files are drawn by chance: another table has not the same.
         return fragments[: len(fragments) - len(added)] == known
 
+    def keep(self, version: int) -> None:
+        """Keeps the manifest of the version up to which the stream has read."""
+        self._kept = version
+
     def remember(self, before: TableHistory) -> None:
         """Takes over the versions that the history before this one has seen last."""
         if isinstance(before, LanceHistory):
-            self._seen = dict(before._seen)
+            self._seen, self._kept = dict(before._seen), before._kept
 
     def times(self) -> Mapping[int, int]:
         """When the versions were committed, in milliseconds since the epoch."""

@@ -131,6 +131,7 @@ class EskerStreamReader(MadeInWorkers, DataSourceStreamReader, _AvailableNow):  
         unlimited = limit is not None and type(limit).__name__ == "ReadAllAvailable"
         limits = Limits() if unlimited else self._options.limits
         self._last = self._advanced(position, limits)
+        self._history.keep(self._last.version)
         return self._last.encode()
 
     def getDefaultReadLimit(self) -> Any:
@@ -201,8 +202,10 @@ class EskerStreamReader(MadeInWorkers, DataSourceStreamReader, _AvailableNow):  
         before = self._history
         refresh(before.store)
         if has_moved(before.store):
-            del self._history
-            self._history.remember(before)
+            again = self._open()
+            again.remember(before)
+            # Only now: where the table cannot be opened, the next look knows what this one did.
+            self._history = again
 
     def _newest(self) -> int:
         newest = self._history.newest()
