@@ -7,14 +7,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import esker
 import esker.spark
-from esker.delta import write_deltalake
+from esker.delta import DeltaTable, write_deltalake
 from esker.exceptions import UnsupportedError
 from esker.repo import Repository
 from esker.repo.table_address import address
+from esker.spark import EskerSource
 from tests.spark.conftest import load, save
 
 
@@ -97,6 +98,40 @@ def test_writes_to_a_repository_are_refused_with_what_to_do(spark: SparkSession,
         esker.write_dataset(frame.toArrow(), tx.store_uri("lake/lance"), mode="append")
         write_deltalake(tx.store_uri("lake/delta"), frame.toArrow(), mode="append")
     assert ids(load(spark, repo.branch("main").store_uri("lake/delta"))) == [0, 1, 1, 2, 2]
+
+
+def test_streams_to_a_repository_are_refused_with_what_to_do(
+    spark: SparkSession, repo: Repository, tmp_path: Path
+) -> None:
+    rows_of = spark.readStream.format("esker").load(repo.branch("main").store_uri("lake/lance"))
+    branch = repo.branch("feature/x")
+    for at in ("lake/lance", "lake/delta", "lake/new"):
+        with pytest.raises(UnsupportedError, match="foreachBatch") as raised:
+            esker.spark.upsert_stream(rows_of, branch.store_uri(at), keys="id")
+        assert "worker" not in str(raised.value)
+        assert "frame" not in str(raised.value)
+        with pytest.raises(UnsupportedError, match="foreachBatch"):
+            EskerSource({"path": branch.store_uri(at)}).streamWriter(rows_of.schema, False)
+
+    # What the message advises.
+    def merge(batch: DataFrame, number: int) -> None:
+        for _ in range(2):
+            # Spark runs a batch again after a failure.
+            with branch.transact(f"batch {number}") as tx:
+                lance = esker.dataset(tx.store_uri("lake/lance")).merge_insert("id")
+                merging = lance.when_matched_update_all().when_not_matched_insert_all()
+                merging.execute(batch.toArrow(), application=("a stream", number))
+                esker.write_dataset(
+                    batch.toArrow(), tx.store_uri("lake/new"), mode="append", application=("a stream", number)
+                )
+                delta = DeltaTable(tx.store_uri("lake/delta")).merge(batch.toArrow(), "s.id = t.id", "s", "t")
+                delta.when_matched_update_all().when_not_matched_insert_all().execute()
+
+    append(repo, "main", 3)
+    query = rows_of.writeStream.foreachBatch(merge).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query.trigger(availableNow=True).start().awaitTermination()
+    for at in ("lake/lance", "lake/delta", "lake/new"):
+        assert ids(load(spark, branch.store_uri(at))) == [1, 2, 3]
 
 
 def test_what_spark_wrote_elsewhere_is_committed_by_an_import(

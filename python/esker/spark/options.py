@@ -368,14 +368,26 @@ def read_address(options: Mapping[str, str]) -> TableAddress:
     return replace(address, uri=pinned(address.uri, address.storage_options))
 
 
-def write_address(options: Mapping[str, str]) -> TableAddress:
+def write_address(options: Mapping[str, str], *, is_stream: bool = False) -> TableAddress:
     """The address of the table that is written to.
+
+    Args:
+        options: The options.
+        is_stream: Whether it is a stream that writes: its DataFrame has no `toArrow`, those of its batches do.
 
     Raises:
         InvalidArgumentError: There is no path, or more than one.
         UnsupportedError: It is in a repository.
     """
     address = table_address(options)
+    if _OF_REPOSITORIES.match(address.uri) and is_stream:
+        raise UnsupportedError(
+            f"{address.uri}: expected a folder of a store, found one of a repository: streams write to no branch. "
+            "Let foreachBatch do it, with a function of (batch, number) that writes batch.toArrow() in "
+            "branch.transact(...): merge_insert or write_dataset with application=(a name of the stream, number) "
+            "changes a Lance table once, though Spark runs a batch again after a failure; merge into a Delta table by "
+            "key"
+        )
     if _OF_REPOSITORIES.match(address.uri):
         raise UnsupportedError(
             f"{address.uri}: expected a folder of a store, found one of a repository: what Spark's workers write would "

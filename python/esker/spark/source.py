@@ -142,7 +142,7 @@ class EskerSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> EskerStreamWriter:
         """The writer of the batches of a stream, in output mode append, or complete if `overwrite`."""
         check_arrow_streams()
-        address = write_address(self.options)
+        address = write_address(self.options, is_stream=True)
         options = stream_write_options(self.options, overwrite=overwrite)
         plan = partial(batch_writer, address, schema, overwrite, options)
         # Spark plans a batch with a source of its own, and commits it with one that it has pickled.

@@ -83,7 +83,7 @@ def upsert_stream(
         given["storageOptions"] = json.dumps(dict(storage_options))
     if table_format is not None:
         given["tableFormat"] = table_format
-    address = write_address(given)
+    address = write_address(given, is_stream=True)
     is_delta = writes_delta(address, WriteOptions.parse(given))
     elsewhere = "leave it out"
     for name, value, instead in (
