@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..._native.delta import Snapshot
-from ...exceptions import InvalidArgumentError, SchemaMismatchError
+from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
 from ..schema import ArrayType, DataType, Field, MapType, Schema, StructType
 from .column_identity import identified
 from .constraints import GENERATION, Constraints
@@ -25,6 +25,8 @@ from .schema_merge import SchemaMerge
 
 MODE = "delta.columnMapping.mode"
 MAX_ID = "delta.columnMapping.maxColumnId"
+_LEVELS = 127
+"""How many levels of JSON serde_json parses, by which delta-rs and esker read a schema."""
 _PROTOCOL_KEYS = ("delta.minReaderVersion", "delta.minWriterVersion")
 
 
@@ -292,4 +294,30 @@ def _version(given: Mapping[str, str], key: str) -> int | None:
 
 
 def _text(schema: Schema) -> str:
-    return json.dumps(schema.json(), separators=(",", ":"), ensure_ascii=False)
+    """The schema as the log has it.
+
+    Raises:
+        UnsupportedError: A column is nested so deeply that no reader would open the table any more.
+    """
+    told = schema.json()
+    for field in told["fields"]:
+        levels = _levels(field) + 2
+        if levels > _LEVELS:
+            raise UnsupportedError(
+                f"column {field['name']!r}: expected at most {_LEVELS} levels of JSON, a struct being three, "
+                f"found {levels}: parsers refuse more, and the table could not be opened again; write a flatter "
+                "column, or text",
+                column=field["name"],
+            )
+    return json.dumps(told, separators=(",", ":"), ensure_ascii=False)
+
+
+def _levels(value: object) -> int:
+    """How many objects and lists lie within each other."""
+    deepest, found = 0, [(value, 1)]
+    while found:
+        each, level = found.pop()
+        if isinstance(each, (dict, list)):
+            deepest = max(deepest, level)
+            found += [(within, level + 1) for within in (each.values() if isinstance(each, dict) else each)]
+    return deepest
