@@ -206,6 +206,15 @@ def test_a_merge_fills_fields_that_rows_lack_and_checks_the_others(tmp_path: Pat
         )
 
 
+@pytest.mark.parametrize("table_format", ["lance", "delta"])
+def test_a_name_that_a_frame_has_twice_is_named_with_what_helps(tmp_path: Path, table_format: str) -> None:
+    uri = str(tmp_path)
+    wrote(uri, T.StructType().add("id", T.LongType()), [{"id": 1}], tableFormat=table_format)
+    twice = T.StructType().add("id", T.LongType()).add("id", T.LongType())
+    with pytest.raises(SchemaMismatchError, match="found id twice: give each column a name of its own$"):
+        wrote(uri, twice, [])
+
+
 def test_a_user_reads_a_column_as_another_type_of_its_kind_only(tmp_path: Path) -> None:
     for table_format in ("lance", "delta"):
         uri = str(tmp_path / table_format)

@@ -153,7 +153,10 @@ def _check_names(found: Sequence[str], expected: Sequence[str], owner: str, colu
         return
     parts = [f"{', '.join(missing)} missing"] if missing else []
     parts += [f"{', '.join(extra)} unknown to it"] if extra else []
-    parts = parts or ["a name twice"]
+    if not parts:
+        # Neither more columns of the table nor others of the DataFrame would help.
+        twice = sorted({name for name in found if found.count(name) > 1})
+        parts, advice = [f"{', '.join(twice)} twice"], "give each column a name of its own"
     raise SchemaMismatchError(
         f"{owner} expected the columns {', '.join(expected)}, found {' and '.join(parts)}: {advice}",
         column=column or next(iter([*missing, *extra]), None),
