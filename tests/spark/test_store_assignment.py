@@ -19,6 +19,7 @@ from esker.delta import Field as DeltaField
 from esker.delta import Schema as DeltaSchema
 from esker.exceptions import EskerError, SchemaMismatchError
 from esker.spark.matching import check_append
+from esker.spark.spelling import spelled_as
 from esker.spark.types import table_schema
 from tests.spark.jobs import read, wrote
 
@@ -204,6 +205,19 @@ def test_a_merge_fills_fields_that_rows_lack_and_checks_the_others(tmp_path: Pat
         wrote(
             uri, T.StructType().add("s", T.StructType().add("a", T.StringType())), [{"s": {"a": "1"}}], mergeSchema=True
         )
+
+
+def test_names_of_many_columns_are_compared_once_each() -> None:
+    class Name(str):
+        lowered = 0
+
+        def lower(self) -> str:
+            Name.lowered += 1
+            return super().lower()
+
+    names = [Name(f"c{number}") for number in range(1000)]
+    assert spelled_as(names, [Name(f"C{number}") for number in range(1000)]) == [f"C{n}" for n in range(1000)]
+    assert Name.lowered < 10_000
 
 
 @pytest.mark.parametrize("table_format", ["lance", "delta"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 __all__ = ["spelled_as", "spelled_sql"]
@@ -26,13 +27,15 @@ def spelled_as(found: Sequence[str], known: Sequence[str]) -> list[str]:
         >>> spelled_as(["ID", "new", "s"], ["id", "s"])
         ['id', 'new', 's']
     """
-    exact = set(found)
+    exact, alike = set(found), Counter(name.lower() for name in found)
+    near: dict[str, list[str]] = {}
+    for each in known:
+        near.setdefault(each.lower(), []).append(each)
     made = []
     for name in found:
-        near = [each for each in known if each.lower() == name.lower()]
-        alike = [each for each in found if each.lower() == name.lower()]
-        is_clear = len(near) == 1 and len(alike) == 1 and near[0] not in exact
-        made.append(near[0] if is_clear else name)
+        fits = near.get(name.lower(), [])
+        is_clear = len(fits) == 1 and alike[name.lower()] == 1 and fits[0] not in exact
+        made.append(fits[0] if is_clear else name)
     return made
 
 

@@ -72,8 +72,9 @@ def check_names(schema: Schema, given: pa.Schema, optional: set[str], *, merging
         {'y'}
     """
     names = [field.name for field in schema.fields]
+    known = set(names)
     for name in given.names:
-        if name not in names:
+        if name not in known:
             raise SchemaMismatchError(
                 f"expected the table's columns {', '.join(names)}, found {name!r} as well; "
                 'leave it out, or give schema_mode="merge" (Cannot cast schema, number of fields does not match)',
@@ -81,7 +82,8 @@ def check_names(schema: Schema, given: pa.Schema, optional: set[str], *, merging
             )
         if given.get_field_index(name) < 0:
             raise SchemaMismatchError(f"expected each column once, found {name!r} twice", column=name)
-    missing = [name for name in names if name not in given.names]
+    there = set(given.names)
+    missing = [name for name in names if name not in there]
     needed = [name for name in missing if name not in optional]
     if needed and not merging:
         raise SchemaMismatchError(
