@@ -159,17 +159,18 @@ def test_a_file_that_cannot_be_written_leaves_nothing_of_the_others(
 
 def test_a_full_file_that_waits_for_one_that_fails_leaves_no_blobs(uri: str) -> None:
     # Blobs of this size are files of their own, which are there before their data file is.
-    blobs = esker.blob_array([bytes([number]) * 5_000_000 for number in range(20)])
+    blobs = esker.blob_array([bytes([number]) * 5_000_000 for number in range(30)])
     schema = pa.schema([pa.field("id", pa.int64()), esker.blob_field("b")])
-    rows = pa.table([pa.array(range(20)), blobs], schema=schema)
+    rows = pa.table([pa.array(range(30)), blobs], schema=schema)
     failed: list[str] = []
 
     def watch(operation: str, path: str) -> str | None:
-        if operation == "writer.finish" and path.endswith(".lance") and (not failed or path in failed):
-            failed.append(path)
-            # The others of those that are finished side by side are full by then.
-            time.sleep(0.1)
-            return "fail"
+        if operation == "writer.finish" and path.endswith(".lance"):
+            # Others are full by then, and wait for their turn.
+            time.sleep(0.05)
+            if not failed:
+                failed.append(path)
+            return "fail" if path in failed else None
         return None
 
     def failing(uri: str, options: Mapping[str, str], durable: bool) -> Store:
