@@ -15,6 +15,7 @@ mod merge;
 mod module;
 mod scan;
 mod schema;
+mod signals;
 mod store;
 mod table;
 mod write;

@@ -1,8 +1,10 @@
 //! Writes data files: a stream of batches becomes files of bounded size, a fragment each.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{sync_channel, Receiver};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::ArrowError;
@@ -25,6 +27,9 @@ const SMALL_FILE: u64 = 4 * 1024 * 1024;
 
 /// How many of them are being finished at a time.
 const FINISHING: usize = 8;
+
+/// How often a write that waits for its input looks whether it is to stop.
+const LOOKS_EVERY: Duration = Duration::from_millis(100);
 
 /// How many bytes of the name of a data file are written as binary digits.
 const SPREAD_BYTES: usize = 3;
@@ -59,6 +64,8 @@ pub struct WriteRequest {
     pub dictionaries: DictionaryWriters,
     /// The base paths that files go to in turn; `None` is the table's own root, as is an empty list.
     pub target_bases: Vec<Option<u32>>,
+    /// Set while it runs it ends the write with an error, and what was written is removed.
+    pub stop: Arc<AtomicBool>,
 }
 
 /// A finished data file, the files of blobs beside it, and its fragment.
@@ -143,8 +150,15 @@ struct Output<'a> {
 
 impl Output<'_> {
     async fn run(&mut self, batches: Receiver<std::result::Result<RecordBatch, ArrowError>>) -> Result<()> {
-        while let Ok(batch) = tokio::task::block_in_place(|| batches.recv()) {
-            let batch = batch.map_err(|e| TableError::invalid(format!("the input stream failed: {e}")))?;
+        loop {
+            let batch = match tokio::task::block_in_place(|| batches.recv_timeout(LOOKS_EVERY)) {
+                Ok(batch) => batch.map_err(|e| TableError::invalid(format!("the input stream failed: {e}")))?,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.check_not_stopped().await?;
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
             self.write(&batch).await?;
         }
         self.close().await?;
@@ -152,9 +166,19 @@ impl Output<'_> {
         Ok(())
     }
 
+    /// Lets whoever waits for the write do something else for a moment, such as to stop it.
+    async fn check_not_stopped(&self) -> Result<()> {
+        tokio::task::yield_now().await;
+        match self.request.stop.load(Ordering::Relaxed) {
+            true => Err(TableError::invalid("the write was stopped")),
+            false => Ok(()),
+        }
+    }
+
     async fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let mut start = 0;
         while start < batch.num_rows() {
+            self.check_not_stopped().await?;
             let mut file = match self.open.take() {
                 Some(file) => file,
                 None => self.start_file().await?,
@@ -304,7 +328,7 @@ impl StagedFragment {
 }
 
 /// Removes the files of fragments that nobody will commit.
-pub(crate) async fn discard(store: &StoreRef, staged: impl IntoIterator<Item = &StagedFragment>) {
+pub async fn discard(store: &StoreRef, staged: impl IntoIterator<Item = &StagedFragment>) {
     for path in staged.into_iter().flat_map(|staged| &staged.files) {
         // An error is on its way; files that cannot be removed become orphans, which clean-up removes.
         let _ = store.delete(path).await;

@@ -1,9 +1,6 @@
 //! `rewrite_fragments`.
 
-use std::pin::pin;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
-use std::time::Duration;
 
 use esker_file::FileVersion;
 use esker_store::block_on;
@@ -13,11 +10,9 @@ use pyo3::prelude::*;
 
 use super::rewrite_outcome::PyRewriteOutcome;
 use crate::error::{python, Result};
+use crate::signals::stopping_at_signals;
 use crate::store::PyStore;
 use crate::table::PyManifest;
-
-/// How often a rewrite looks whether Python got a signal, such as Ctrl-C.
-const SIGNALS_EVERY: Duration = Duration::from_millis(100);
 
 /// Writes the live rows of fragments, in order, to new files; nothing is visible yet.
 #[pyfunction]
@@ -62,22 +57,9 @@ pub(crate) fn rewrite_fragments(
     };
     let stop = request.stop.clone();
     let (files, manifest) = (store.files(), manifest.0.clone());
-    let (outcome, interrupt) = py.detach(|| {
-        block_on(async {
-            let mut rewriting = pin!(compact::rewrite_fragments(&files, &manifest, &request));
-            let mut interrupt = None;
-            loop {
-                tokio::select! {
-                    outcome = &mut rewriting => return Ok::<_, TableError>((outcome, interrupt)),
-                    () = tokio::time::sleep(SIGNALS_EVERY), if interrupt.is_none() => {
-                        interrupt = Python::attach(|py| py.check_signals()).err();
-                        // The rewrite removes what it staged before it returns.
-                        stop.store(interrupt.is_some(), Ordering::Relaxed);
-                    }
-                }
-            }
-        })
-    })?;
+    // The rewrite removes what it staged before it returns.
+    let rewriting = || compact::rewrite_fragments(&files, &manifest, &request);
+    let (outcome, interrupt) = stopping_at_signals(py, &stop, rewriting)?;
     match (outcome, interrupt) {
         (Ok(outcome), None) => Ok(PyRewriteOutcome(outcome)),
         (Err(_), Some(interrupt)) => Err(python(interrupt)),

@@ -1,11 +1,11 @@
 //! `count_rows`.
 
-use esker_store::block_on;
 use esker_table::read::{self, ScanRequest};
 use pyo3::prelude::*;
 
 use crate::error::Result;
 use crate::expr::PyPredicate;
+use crate::signals::until_signals;
 use crate::store::PyStore;
 use crate::table::PyManifest;
 
@@ -27,5 +27,5 @@ pub(crate) fn count_rows(
         ..ScanRequest::default()
     };
     let (files, manifest) = (store.files(), manifest.0.clone());
-    Ok(py.detach(|| block_on(read::count_rows(files, &manifest, &request)))?)
+    until_signals(py, || read::count_rows(files, &manifest, &request))
 }

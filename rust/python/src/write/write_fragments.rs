@@ -1,13 +1,17 @@
 //! `write_fragments`.
 
+use std::sync::Arc;
+
 use esker_file::{DictionaryWriters, ExternalBlobs, FileVersion, Goal};
 use esker_store::block_on;
 use esker_table::write::{self, WriteRequest};
+use esker_table::TableError;
 use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatchReader;
 
 use crate::error::{python, Result};
 use crate::schema::PySchema;
+use crate::signals::stopping_at_signals;
 use crate::store::PyStore;
 use crate::table::{PyFragment, PyManifest};
 
@@ -54,7 +58,23 @@ pub(crate) fn write_fragments(
             None => DictionaryWriters::default(),
         },
         target_bases,
+        stop: Arc::default(),
     };
-    let fragments = py.detach(|| block_on(write::write_fragments(store.store(), batches, &request)))?;
-    Ok(fragments.into_iter().map(PyFragment).collect())
+    let writing = || write::stage_fragments(store.store(), batches, &request);
+    let (staged, signal) = stopping_at_signals(py, &request.stop, writing)?;
+    match (staged, signal) {
+        (Ok(staged), None) => Ok(staged.into_iter().map(|staged| PyFragment(staged.fragment)).collect()),
+        (Err(error), None) => Err(error.into()),
+        (Err(_), Some(signal)) => Err(python(signal)),
+        (Ok(staged), Some(signal)) => {
+            // It was done before it saw the signal: nobody will get the fragments.
+            py.detach(|| {
+                block_on(async {
+                    write::discard(store.store(), &staged).await;
+                    Ok::<_, TableError>(())
+                })
+            })?;
+            Err(python(signal))
+        }
+    }
 }

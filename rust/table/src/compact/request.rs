@@ -204,6 +204,7 @@ impl RewriteRequest {
             allow_null_loss: false,
             dictionaries: DictionaryWriters::of_table(&dictionaries)?,
             target_bases: self.target_bases.clone(),
+            stop: Arc::default(),
         })
     }
 }

@@ -209,6 +209,7 @@ fn write_request(manifest: &Manifest, schema: Schema, request: &MergeRequest) ->
         allow_null_loss: false,
         dictionaries: DictionaryWriters::of_table(&dictionaries)?,
         target_bases: request.target_bases.clone(),
+        stop: Arc::default(),
     })
 }
 
