@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import deltalake
 import pyarrow as pa
@@ -148,7 +149,7 @@ def test_a_schema_that_is_overwritten_keeps_its_partitions_in_any_case_or_says_w
         partitionColumns="p",
     )
 
-    def overwritten(schema: T.StructType, row: dict[str, object], **options: object) -> list[str]:
+    def overwritten(schema: T.StructType, row: dict[str, object], **options: Any) -> list[str]:
         wrote(uri, schema, [row], overwrite=True, overwriteSchema=True, **options)
         assert deltalake.DeltaTable(uri).to_pyarrow_table().to_pylist() == [row]
         return deltalake.DeltaTable(uri).metadata().partition_columns
