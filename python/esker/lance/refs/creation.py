@@ -65,7 +65,8 @@ def create_branch(
             uri=table.uri,
         )
     main = writable_main(table)
-    named = NamedVersion.find(table, place_of(table, reference))
+    place = place_of(table, reference)
+    named = NamedVersion.find(table, place, read=place != Place(table.manifest.branch, table.number))
     if is_detached(named.version):
         raise InvalidArgumentError(
             f"expected a version of the history to start a branch from, found the detached version {named.version}",
@@ -85,7 +86,7 @@ def _source(table: TableVersion, named: NamedVersion) -> TableVersion:
     """The version that a branch starts from."""
     if named.place == Place(table.manifest.branch, table.number):
         return table
-    manifest = named.log.manifest(named.version, named.scheme)
+    manifest = named.manifest or named.log.manifest(named.version, named.scheme)
     manifest.check_readable()
     uri = uri_of(table.uri, table.manifest.branch, named.place.branch)
     return replace(table, uri=uri, log=named.log).at(manifest)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..._native.table import Manifest
 from ...exceptions import NotFoundError
 from ..log import LanceLog, NamingScheme
 from ..stray import is_in_history
@@ -24,6 +25,7 @@ class NamedVersion:
         manifest_size: The bytes of its manifest.
         scheme: How that is named.
         log: The log of its branch.
+        manifest: Its manifest, where it was read.
     """
 
     place: Place
@@ -32,33 +34,40 @@ class NamedVersion:
     scheme: NamingScheme
     log: LanceLog
     _main: LanceLog
+    manifest: Manifest | None = None
 
     @classmethod
-    def find(cls, table: TableVersion, place: Place) -> NamedVersion:
+    def find(cls, table: TableVersion, place: Place, *, read: bool = False) -> NamedVersion:
         """Looks a version up.
+
+        Args:
+            table: Any version of the table.
+            place: Where the version is.
+            read: Whether to read its manifest, by the request that looks it up.
 
         Raises:
             NotFoundError: There is no such version, or no such branch.
         """
         log, main = log_of(table, place.branch), main_log(table)
         # Most tables have V2 names: without a listing one request tells.
-        found = None if place.version is None else _size(log, place.version, V2)
+        found = None if place.version is None else _look(log, place.version, V2, read)
         version, scheme = place.version or 0, V2
         if found is None:
             listing = log.newest()
             version, scheme = listing.latest if place.version is None else place.version, listing.scheme
-            found = _size(log, version, scheme)
+            found = _look(log, version, scheme, read)
         if found is None and place.version is None and version:
             # After the look others committed, and a clean-up removed what was the newest.
             version = log.newest().latest
-            found = _size(log, version, scheme)
+            found = _look(log, version, scheme, read)
         if found is None:
             raise NotFoundError(
                 f"Version not found error: version {place} does not exist in {log.uri}; versions() names those that do",
                 uri=log.uri,
                 version=place.version,
             )
-        return cls(Place(place.branch, version), version, found, scheme, log, main)
+        size, manifest = found
+        return cls(Place(place.branch, version), version, size, scheme, log, main, manifest)
 
     def is_there(self) -> bool:
         """Whether the version is still there, and its branch: whoever removes one of them looks for names then."""
@@ -83,9 +92,15 @@ class NamedVersion:
         )
 
 
-def _size(log: LanceLog, version: int, scheme: NamingScheme) -> int | None:
-    """The bytes of the manifest of a version; None if there is none."""
+def _look(log: LanceLog, version: int, scheme: NamingScheme, read: bool) -> tuple[int, Manifest | None] | None:
+    """The bytes of the manifest of a version, and the manifest if it is to be read; None if there is none."""
+    path = log.path_of(version, scheme)
     try:
-        return log.store.head(log.path_of(version, scheme)).size
+        if not read:
+            return log.store.head(path).size, None
+        data = log.store.get(path)
     except NotFoundError:
         return None
+    manifest = Manifest.decode(data, path)
+    # That of another version is refused there.
+    return len(data), manifest if manifest.version == version else log.manifest(version, scheme)
