@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import lance
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import esker
 from tests.peaks import PEAK
 
 ROWS = 300_000
@@ -90,3 +92,27 @@ def test_a_batch_that_grows_is_not_in_memory_twice(tables: tuple[Path, Path]) ->
     rows, grown = map(int, done.stdout.split())
     assert rows == ROWS
     assert grown < ROWS * TEXT_BYTES * 1.3, grown
+
+
+@pytest.mark.parametrize("expression", ["drained()", "drained(filter='r % 2 = 0') * 2", "drained(batch_size=100)"])
+def test_texts_that_become_long_suddenly_are_read_a_few_pages_at_a_time(
+    tables: tuple[Path, Path], tmp_path: Path, expression: str
+) -> None:
+    # 200 MB in memory that has few bytes of files; in all pages of one chunk they would be there at once.
+    short, long, size = 100_000, 2_000, 100_000
+    schema = pa.schema([("r", pa.int64()), ("t", pa.large_utf8())])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch([range(short), [f"text {number}" for number in range(short)]], schema=schema)
+        for start in range(short, short + long, 100):
+            texts = [f"{number % 50:0{size}d}" for number in range(100)]
+            yield pa.record_batch([range(start, start + 100), texts], schema=schema)
+
+    esker.write_dataset(pa.RecordBatchReader.from_batches(schema, batches()), tmp_path / "t", durable=False)
+    environment = {name: value for name, value in os.environ.items() if name != "MIMALLOC_PURGE_DELAY"}
+    command = [sys.executable, "-c", PROGRAM, "esker", str(tables[0]), str(tmp_path / "t"), expression]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    rows, grown = map(int, done.stdout.split())
+    assert rows == short + long
+    assert grown < 0.75 * long * size

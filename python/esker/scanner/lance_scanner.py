@@ -40,6 +40,10 @@ class LanceScanner:
     """A scan, which can run any number of times. Made by `LanceDataset.scanner`. A `pyarrow.dataset.Scanner` to
     `isinstance`.
 
+    Args:
+        dataset: The table.
+        options: The options of the scan, with `json_text` as users have JSON.
+
     Example:
         `dataset.scanner(columns=["id"], filter="id > 10").to_reader()`
     """
