@@ -47,6 +47,16 @@ pub enum FileError {
         /// The object.
         uri: String,
     },
+    /// The rows take more memory than the read was allowed.
+    #[error(
+        "the rows take about {bytes} bytes of memory, more than the {most} of this read; read fewer rows at a time"
+    )]
+    TooLarge {
+        /// About how many.
+        bytes: u64,
+        /// How many the read was allowed.
+        most: u64,
+    },
     /// The bytes are not what the format promises.
     #[error("corrupt file {path}: {message}")]
     Corrupt {

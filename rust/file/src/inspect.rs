@@ -188,7 +188,7 @@ async fn plain_leaf_bytes(file: &LeafFile, column: usize) -> Result<Option<u64>>
             let rows = row(page.first_value)..row(page.first_value.saturating_add(page.num_values));
             let leaves = std::slice::from_ref(&leaf);
             for column in file
-                .read_leaves(leaves, std::slice::from_ref(&rows), Decoding::SideBySide)
+                .read_leaves(leaves, std::slice::from_ref(&rows), Decoding::SideBySide, usize::MAX)
                 .await?
             {
                 bytes = bytes.saturating_add(array_bytes(&column.finish()?.array));

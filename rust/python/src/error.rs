@@ -96,6 +96,7 @@ fn of_file(error: &FileError) -> Raised {
             .fact("column", column)
             .fact("type", data_type)
             .fact("file_version", version.to_string()),
+        FileError::TooLarge { .. } => Raised::new("InvalidArgumentError"),
         FileError::UnexpectedNulls { column, count } => Raised::new("SchemaMismatchError")
             .fact("column", column)
             .fact("expected", "no nulls, the column is not nullable")

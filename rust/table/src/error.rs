@@ -90,6 +90,14 @@ impl TableError {
         Self::Unsupported(message.into())
     }
 
+    /// Whether rows take more memory than a read was allowed, and then how many times as much.
+    pub(crate) fn too_large(&self) -> Option<u64> {
+        match self {
+            Self::File(FileError::TooLarge { bytes, most }) => Some(bytes.div_ceil((*most).max(1))),
+            _ => None,
+        }
+    }
+
     /// A task that panicked or was cancelled: a bug.
     pub fn task_failed(task: &str, error: &impl std::fmt::Display) -> Self {
         Self::Store(StoreError::io(task, format!("a task failed: {error}")))

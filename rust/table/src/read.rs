@@ -12,6 +12,7 @@ mod gone;
 mod locate;
 mod order;
 mod page_ends;
+mod parts;
 mod projection;
 mod rows;
 mod scan;

@@ -15,7 +15,7 @@ use super::mini_block::page::Pick;
 use super::page::PageId;
 use super::state::{PageKind, PageState};
 use super::tree::Leaf;
-use crate::error::Result;
+use crate::error::{FileError, Result};
 
 /// Levels that are unravelled together where a page may be taken in parts: they stay in the processor's nearest cache.
 const LEVELS_AT_ONCE: usize = 4096;
@@ -113,6 +113,8 @@ pub(crate) struct LeafColumn {
     /// Bytes of the file to decode in all, and how many are.
     total: usize,
     done: usize,
+    /// The most bytes of memory that the values may take.
+    most: usize,
 }
 
 /// A leaf as an array, and the layers around it, innermost first.
@@ -135,11 +137,12 @@ impl LeafColumn {
             layers: builders(&leaf.kinds, leaf.owned),
             total: 0,
             done: 0,
+            most: usize::MAX,
         })
     }
 
-    /// Decodes the pages of a leaf.
-    pub(crate) fn decode(leaf: &Arc<Leaf>, path: &Arc<str>, pages: &[LoadedPage]) -> Result<LeafColumn> {
+    /// Decodes the pages of a leaf, whose values may take `most` bytes of memory.
+    pub(crate) fn decode(leaf: &Arc<Leaf>, path: &Arc<str>, pages: &[LoadedPage], most: usize) -> Result<LeafColumn> {
         let mut column = LeafColumn::new(leaf, path)?;
         let bytes: usize = pages.iter().map(LoadedPage::num_bytes).sum();
         let values = pages
@@ -154,6 +157,8 @@ impl LeafColumn {
             .min(bytes.saturating_mul(64));
         column.layers.iter_mut().for_each(|layer| layer.expect(rows));
         column.total = bytes;
+        column.most = most;
+        column.values.allow(most);
         pages.iter().try_for_each(|page| column.append(page))?;
         Ok(column)
     }
@@ -187,6 +192,7 @@ impl LeafColumn {
                     let stored = page.bytes.get(at, &state.chunk_range(pick.chunk))?;
                     state.decode(at, pick, rows, stored, &mut levels, &mut self.values)?;
                     self.done = self.done.saturating_add(stored.len());
+                    self.check_size()?;
                     self.values.foresee(self.done, self.total);
                 }
                 levels
@@ -198,6 +204,8 @@ impl LeafColumn {
                         return Err(at.corrupt("expected a dictionary for a column of a dictionary type, found none"));
                     };
                     state.decode(at, stored.clone(), range.end - range.start, &mut levels, out)?;
+                    self.done = self.done.saturating_add(stored.len());
+                    self.check_size()?;
                 }
                 levels
             }
@@ -217,6 +225,27 @@ impl LeafColumn {
         layers.check(at, &self.leaf.kinds)?;
         let levels = blob::decode::levels(at, layers, &self.values, before)?;
         self.unravel(at, layers, &levels)
+    }
+
+    /// Bytes of memory that the values take.
+    pub(crate) fn memory(&self) -> usize {
+        self.values.memory()
+    }
+
+    /// Fails where the values take more memory than they may, and says about how much all of them take.
+    fn check_size(&self) -> Result<()> {
+        if self.most == usize::MAX {
+            return Ok(());
+        }
+        let found = self.memory();
+        if found <= self.most {
+            return Ok(());
+        }
+        let all = (found as u128).saturating_mul(self.total as u128) / self.done.max(1) as u128;
+        Err(FileError::TooLarge {
+            bytes: u64::try_from(all).unwrap_or(u64::MAX),
+            most: self.most as u64,
+        })
     }
 
     fn unravel(&mut self, at: &PageId, layers: &Layers, levels: &Levels) -> Result<()> {

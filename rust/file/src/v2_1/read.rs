@@ -129,15 +129,16 @@ impl LeafFile {
         Ok(all)
     }
 
-    /// Reads sorted, separate, non-empty `rows`: an array for each field of the projection.
+    /// Reads sorted, separate, non-empty `rows`: an array for each field of the projection. Fails where they take more than `most` bytes.
     pub(crate) async fn read(
         &self,
         columns: &LeafColumns,
         rows: &[Range<u64>],
         decoding: Decoding,
+        most: usize,
     ) -> Result<Vec<ArrayRef>> {
         let tree = &columns.0;
-        let columns = self.read_leaves(&tree.leaves, rows, decoding).await?;
+        let columns = self.read_leaves(&tree.leaves, rows, decoding, most).await?;
         let mut leaves = Vec::with_capacity(columns.len());
         for (leaf, column) in tree.leaves.iter().zip(columns) {
             let mut finished = column.finish()?;
@@ -150,7 +151,7 @@ impl LeafFile {
     }
 
     /// Reads sorted, separate, non-empty `rows` of the only column of a projection, as keys and values where [`keyed`] has it.
-    pub(crate) async fn read_keyed(&self, columns: &LeafColumns, rows: &[Range<u64>]) -> Result<ArrayRef> {
+    pub(crate) async fn read_keyed(&self, columns: &LeafColumns, rows: &[Range<u64>], most: usize) -> Result<ArrayRef> {
         let tree = &columns.0;
         let ([leaf], [Node::Leaf(_)]) = (tree.leaves.as_slice(), tree.nodes.as_slice()) else {
             return Err(FileError::invalid("expected one column that is a leaf"));
@@ -158,15 +159,16 @@ impl LeafFile {
         let mut loaded = fetch(self, &tree.leaves, rows).await?;
         let pages = loaded.pop().unwrap_or_default();
         let leaf = keyed(leaf, &pages, count(rows)).unwrap_or_else(|| leaf.clone());
-        Ok(LeafColumn::decode(&leaf, &self.path, &pages)?.finish()?.array)
+        Ok(LeafColumn::decode(&leaf, &self.path, &pages, most)?.finish()?.array)
     }
 
-    /// Reads `rows` of each leaf.
+    /// Reads `rows` of each leaf, `most` bytes at most.
     pub(crate) async fn read_leaves(
         &self,
         leaves: &[Arc<Leaf>],
         rows: &[Range<u64>],
         decoding: Decoding,
+        most: usize,
     ) -> Result<Vec<LeafColumn>> {
         let loaded = fetch(self, leaves, rows).await?;
         let bytes: usize = loaded.iter().flatten().map(LoadedPage::num_bytes).sum();
@@ -176,13 +178,17 @@ impl LeafFile {
             || bytes < BYTES_FOR_THREADS
             || tokio::runtime::Handle::try_current().is_err();
         if alone {
-            return jobs
-                .map(|(leaf, pages)| LeafColumn::decode(leaf, &self.path, &pages))
-                .collect();
+            let mut left = most;
+            let decode = |(leaf, pages): (&Arc<Leaf>, Vec<LoadedPage>)| {
+                let column = LeafColumn::decode(leaf, &self.path, &pages, left)?;
+                left = left.saturating_sub(column.memory());
+                Ok(column)
+            };
+            return jobs.map(decode).collect();
         }
         let tasks = jobs.map(|(leaf, pages)| {
             let (leaf, path) = (leaf.clone(), self.path.clone());
-            tokio::task::spawn(async move { LeafColumn::decode(&leaf, &path, &pages) })
+            tokio::task::spawn(async move { LeafColumn::decode(&leaf, &path, &pages, most) })
         });
         let columns = try_join_all(tasks).await;
         let columns = columns.map_err(|e| FileError::invalid(format!("a decoding task failed: {e}")))?;

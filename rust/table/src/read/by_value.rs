@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowDictionaryKeyType, UInt16Type, UInt32Type, UInt8Type};
-use arrow_array::{new_null_array, Array, ArrayRef, DictionaryArray, RecordBatch, RecordBatchOptions};
+use arrow_array::{new_null_array, Array, ArrayRef, DictionaryArray, OffsetSizeTrait, RecordBatch, RecordBatchOptions};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer};
 use arrow_schema::{DataType, Schema, SchemaRef};
 
@@ -57,6 +57,39 @@ fn look_up<K: ArrowDictionaryKeyType>(column: &DictionaryArray<K>, truths: &[boo
         (Some(nulls), false) => &found & nulls.inner(),
         (Some(nulls), true) => &found | &!nulls.inner(),
     }
+}
+
+/// Of keys to so few bytes nobody looks what each stands for.
+const LITTLE: usize = 1 << 20;
+
+/// The bytes of memory of a column, as plain values where it came as keys and values. Of a view or a slice more may be in memory than it
+/// shows.
+pub(super) fn plain_bytes(column: &ArrayRef) -> usize {
+    let Some(keyed) = column.as_any_dictionary_opt() else {
+        return column.get_array_memory_size();
+    };
+    let lengths = match keyed.values().data_type() {
+        DataType::Utf8 => lengths(keyed.values().as_string::<i32>().offsets()),
+        DataType::LargeUtf8 => lengths(keyed.values().as_string::<i64>().offsets()),
+        DataType::Binary => lengths(keyed.values().as_binary::<i32>().offsets()),
+        DataType::LargeBinary => lengths(keyed.values().as_binary::<i64>().offsets()),
+        other => return keyed.len().saturating_mul(other.primitive_width().unwrap_or(0)),
+    };
+    let most = lengths.iter().max().copied().unwrap_or(0).saturating_mul(keyed.len());
+    if most <= LITTLE {
+        return most;
+    }
+    let bytes = keyed.normalized_keys();
+    let bytes = bytes.into_iter().map(|key| lengths.get(key).copied().unwrap_or(0));
+    bytes.fold(0, usize::saturating_add)
+}
+
+fn lengths<O: OffsetSizeTrait>(offsets: &[O]) -> Vec<usize> {
+    let ends = offsets.iter().skip(1);
+    let lengths = ends
+        .zip(offsets)
+        .map(|(end, start)| end.as_usize().saturating_sub(start.as_usize()));
+    lengths.collect()
 }
 
 /// A column as one of `data_type`, where it may have come as keys and values.

@@ -10,11 +10,12 @@ use arrow_select::filter::FilterBuilder;
 use esker_expr::Predicate;
 use esker_file::Decoding;
 
-use super::by_value::{self, plain};
+use super::by_value::{self, plain, plain_bytes};
 use super::chunking::{Weight, Weights};
 use super::fragment_reader::FragmentProjection;
 use super::page_ends::PageEnds;
-use super::rows::{count, groups_by, mask_of, select};
+use super::parts::Part;
+use super::rows::{count, groups_by, intersect, mask_of, select};
 use super::steps::{order, Step};
 use super::system::{RowPlaces, SystemColumn};
 use super::views::viewed;
@@ -31,6 +32,10 @@ const PIECE_ROWS: u64 = 64 * 1024;
 
 /// The most bytes in memory of the filter's columns of a piece.
 const PIECE_BYTES: u64 = 8 * 1024 * 1024;
+
+/// Of values that are longer than was expected so large a part of what a read may take is not joined with what would follow: that would
+/// take as much again.
+const JOINED_PART: usize = 4;
 
 /// Pieces end where pages' own units do.
 const PIECE_UNIT: u64 = 4096;
@@ -73,6 +78,8 @@ pub(super) struct ChunkPlan {
     pub(super) in_pieces: bool,
     /// What rows take in memory.
     pub(super) weights: Arc<Weights>,
+    /// The most bytes that what is read of a chunk at once may take.
+    pub(super) most_bytes: usize,
 }
 
 impl ChunkPlan {
@@ -137,24 +144,63 @@ enum Mask {
     ByRanges,
 }
 
-/// Reads one chunk.
+/// What came of reading rows of a chunk.
+pub(super) enum Chunked {
+    Read {
+        batches: Vec<RecordBatch>,
+        /// How many bytes were in memory at once.
+        bytes: u64,
+        /// The rows of which the filter was not asked, as those before them are in memory.
+        rest: Vec<Range<u64>>,
+    },
+    /// What the filter keeps takes so many times the memory that it may.
+    TooLarge(Part, u64),
+}
+
+/// Reads rows of a chunk, of which about `most` bytes may be in memory.
 pub(super) async fn read_chunk(
     plan: &ChunkPlan,
     source: &ChunkSource,
-    rows: Vec<Range<u64>>,
-) -> Weighed<Vec<RecordBatch>> {
+    rows: &[Range<u64>],
+    most: usize,
+) -> Result<Chunked> {
+    let rest = Vec::new();
     if plan.steps.is_empty() {
-        let others = source.other_columns.read_by(&rows, source.decoding).await?;
+        let others = source.other_columns.read_within(rows, source.decoding, most).await?;
         let bytes = plan.weights.others.see(&others);
-        return Ok((split(plan, combine(plan, source, &rows, &[], &others)?)?, bytes));
+        let batches = split(plan, combine(plan, source, rows, &[], &others)?)?;
+        return Ok(Chunked::Read { batches, bytes, rest });
     }
-    let tested = test(plan, source, &rows).await?;
+    let (tested, rest) = test(plan, source, rows, most).await?;
     if tested.kept.is_empty() {
-        return Ok((Vec::new(), tested.bytes));
+        let (batches, bytes) = (Vec::new(), tested.bytes);
+        return Ok(Chunked::Read { batches, bytes, rest });
     }
-    let (others, bytes) = read_others(plan, source, &rows, &tested).await?;
+    let rows = before(rows, &rest);
+    let (others, bytes) = match read_others(plan, source, &rows, &tested, most).await {
+        Err(error) => match error.too_large().filter(|_| rest.is_empty()) {
+            Some(times) => {
+                let kept = Some(Kept::of(plan, tested));
+                return Ok(Chunked::TooLarge(Part { rows, kept }, times));
+            }
+            None => return Err(error),
+        },
+        read => read?,
+    };
     let batch = combine(plan, source, &tested.kept, &tested.columns, &others)?;
-    Ok((split(plan, batch)?, tested.bytes.saturating_add(bytes)))
+    Ok(Chunked::Read {
+        batches: split(plan, batch)?,
+        bytes: tested.bytes.saturating_add(bytes),
+        rest,
+    })
+}
+
+/// The rows before the first one of `rest`.
+fn before(rows: &[Range<u64>], rest: &[Range<u64>]) -> Vec<Range<u64>> {
+    match rest.first() {
+        Some(first) => intersect(rows, std::slice::from_ref(&(0..first.start))),
+        None => rows.to_vec(),
+    }
 }
 
 /// What a filter keeps of some rows.
@@ -162,10 +208,24 @@ pub(super) async fn read_chunk(
 pub(super) struct Kept {
     pub(super) rows: Vec<Range<u64>>,
     /// The filter's columns that come out, by their places; of the rows that are kept. None where they are read again.
-    columns: Vec<Option<ArrayRef>>,
+    pub(super) columns: Vec<Option<ArrayRef>>,
 }
 
 impl Kept {
+    fn of(plan: &ChunkPlan, tested: Tested) -> Kept {
+        let kept = count(&tested.kept);
+        let mut room = KEPT_BYTES;
+        let columns = tested.columns.into_iter().enumerate().map(|(place, column)| {
+            let array = column.filter(|array| plan.is_output(place) && array.len() as u64 == kept)?;
+            room = room.checked_sub(plain_bytes(&array) as u64)?;
+            Some(array)
+        });
+        Kept {
+            columns: columns.collect(),
+            rows: tested.kept,
+        }
+    }
+
     /// The same of some of the rows: those after the first `skipped` ones.
     pub(super) fn part(&self, rows: Vec<Range<u64>>, skipped: u64) -> Kept {
         let place = usize::try_from(skipped).unwrap_or(usize::MAX);
@@ -187,29 +247,18 @@ impl Kept {
 
 /// The rows that the filter keeps.
 pub(super) async fn kept_rows(plan: &ChunkPlan, source: &ChunkSource, rows: &[Range<u64>]) -> Result<Kept> {
-    let tested = test(plan, source, rows).await?;
-    let kept = count(&tested.kept);
-    let mut room = KEPT_BYTES;
-    let columns = tested.columns.into_iter().enumerate().map(|(place, column)| {
-        let array = column.filter(|array| plan.is_output(place) && array.len() as u64 == kept)?;
-        // Of a view or a slice more may be in memory than it shows.
-        let bytes = array.get_array_memory_size() as u64;
-        room = room.checked_sub(bytes)?;
-        Some(array)
-    });
-    Ok(Kept {
-        columns: columns.collect(),
-        rows: tested.kept,
-    })
+    let (tested, _) = test(plan, source, rows, usize::MAX).await?;
+    Ok(Kept::of(plan, tested))
 }
 
-/// Reads the rows of a chunk that the filter keeps, where that is known already.
+/// Reads the rows of a chunk that the filter keeps, where that is known already: about `most` bytes.
 pub(super) async fn read_tested(
     plan: &ChunkPlan,
     source: &ChunkSource,
     rows: &[Range<u64>],
     kept: Kept,
-) -> Weighed<Vec<RecordBatch>> {
+    most: usize,
+) -> Result<Chunked> {
     let mut tested = Tested {
         columns: kept.columns,
         mask: if kept.rows == rows { Mask::All } else { Mask::ByRanges },
@@ -223,7 +272,8 @@ pub(super) async fn read_tested(
         if outputs.all(is_there) {
             continue;
         }
-        let (batch, bytes) = read_kept((columns, weight), 0, source.decoding, false, rows, &tested).await?;
+        let how = (source.decoding, false, most);
+        let (batch, bytes) = read_kept((columns, weight), 0, how, rows, &tested).await?;
         tested.bytes = tested.bytes.saturating_add(bytes);
         for (place, array) in step.places.iter().zip(batch.columns()) {
             if let Some(column) = tested.columns.get_mut(*place) {
@@ -231,9 +281,13 @@ pub(super) async fn read_tested(
             }
         }
     }
-    let (others, bytes) = read_others(plan, source, rows, &tested).await?;
+    let (others, bytes) = read_others(plan, source, rows, &tested, most).await?;
     let batch = combine(plan, source, &tested.kept, &tested.columns, &others)?;
-    Ok((split(plan, batch)?, tested.bytes.saturating_add(bytes)))
+    Ok(Chunked::Read {
+        batches: split(plan, batch)?,
+        bytes: tested.bytes.saturating_add(bytes),
+        rest: Vec::new(),
+    })
 }
 
 /// How many rows of a chunk the filter keeps.
@@ -241,28 +295,84 @@ pub(super) async fn count_chunk(plan: &ChunkPlan, source: &ChunkSource, rows: Ve
     if plan.steps.is_empty() {
         return Ok((count(&rows), 0));
     }
-    let tested = test(plan, source, &rows).await?;
+    let (tested, _) = test(plan, source, &rows, usize::MAX).await?;
     Ok((count(&tested.kept), tested.bytes))
 }
 
-/// Asks the filter of all rows, piece by piece where it keeps few of them or its columns are large.
-async fn test(plan: &ChunkPlan, source: &ChunkSource, rows: &[Range<u64>]) -> Result<Tested> {
+/// Asks the filter of all rows, piece by piece where it keeps few of them or its columns are large, or until what comes out of its columns
+/// takes `most` bytes: then there are rows that are left.
+async fn test(
+    plan: &ChunkPlan,
+    source: &ChunkSource,
+    rows: &[Range<u64>],
+    most_held: usize,
+) -> Result<(Tested, Vec<Range<u64>>)> {
     let keeps_few = plan.steps.iter().any(|step| step.keeps_at_most(FEW));
     let weight: u64 = plan.weights.steps.iter().map(Weight::bytes_per_row).sum();
     let most = if keeps_few { PIECE_ROWS } else { u64::MAX };
     let most = most.min((PIECE_BYTES / weight.max(1)).max(PIECE_UNIT));
-    if !plan.in_pieces || count(rows) <= most {
-        return test_piece(plan, source, rows).await;
+    if !plan.in_pieces {
+        return Ok((test_piece(plan, source, rows, usize::MAX).await?, Vec::new()));
     }
-    let mut all = Vec::new();
-    for piece in groups_by(rows.to_vec(), PIECE_UNIT, || most) {
-        all.push(test_piece(plan, source, &piece).await?);
+    let (mut all, mut held, mut was_cut) = (Vec::new(), 0_usize, false);
+    let mut left: Vec<Vec<Range<u64>>> = groups_by(rows.to_vec(), PIECE_UNIT, || most).collect();
+    left.reverse();
+    while let Some(piece) = left.pop() {
+        let rows = count(&piece);
+        let most = if rows > 1 { plan.most_bytes } else { usize::MAX };
+        let mut tested = match test_piece(plan, source, &piece, most).await {
+            Err(error) => match error.too_large().filter(|_| rows > 1) {
+                Some(times) => {
+                    was_cut = true;
+                    left.extend(smaller(piece, times));
+                    continue;
+                }
+                None => return Err(error),
+            },
+            tested => tested?,
+        };
+        for (place, column) in tested.columns.iter_mut().enumerate() {
+            *column = column.take().filter(|_| plan.needs(place));
+        }
+        let columns = tested.columns.iter().flatten();
+        let bytes = columns.fold(0_usize, |sum, column| sum.saturating_add(plain_bytes(column)));
+        if bytes > most.min(most_held) && rows > 1 {
+            // What is small as keys and values is to come out as values.
+            was_cut = true;
+            left.extend(smaller(piece, (bytes / most.min(most_held).max(1)) as u64));
+            continue;
+        }
+        held = held.saturating_add(bytes);
+        all.push(tested);
+        let enough = match was_cut {
+            true => most_held / JOINED_PART,
+            false => most_held,
+        };
+        if held > enough {
+            break;
+        }
     }
-    Tested::joined(plan, all)
+    let rest = left.into_iter().rev().flatten().collect();
+    let tested = match all.len() {
+        1 => all.pop(),
+        _ => None,
+    };
+    match tested {
+        Some(tested) => Ok((tested, rest)),
+        None => Ok((Tested::joined(plan, all)?, rest)),
+    }
+}
+
+/// The same rows in about twice as many pieces as `times`, the last one first.
+fn smaller(piece: Vec<Range<u64>>, times: u64) -> Vec<Vec<Range<u64>>> {
+    let few = count(&piece).div_ceil(times.saturating_mul(2).max(2)).max(1);
+    let mut parts: Vec<Vec<Range<u64>>> = groups_by(piece, 1, || few).collect();
+    parts.reverse();
+    parts
 }
 
 /// Asks the filter's steps, each of the rows that those before it left.
-async fn test_piece(plan: &ChunkPlan, source: &ChunkSource, rows: &[Range<u64>]) -> Result<Tested> {
+async fn test_piece(plan: &ChunkPlan, source: &ChunkSource, rows: &[Range<u64>], most: usize) -> Result<Tested> {
     let bytes: Vec<u64> = source
         .filter_columns
         .iter()
@@ -296,8 +406,8 @@ async fn test_piece(plan: &ChunkPlan, source: &ChunkSource, rows: &[Range<u64>])
                 return Ok(tested);
             }
         }
-        let read = read_kept((columns, weight), 0, source.decoding, step.is_by_value(), rows, &tested);
-        let (batch, bytes) = read.await?;
+        let how = (source.decoding, step.is_by_value(), most);
+        let (batch, bytes) = read_kept((columns, weight), 0, how, rows, &tested).await?;
         tested.bytes = tested.bytes.saturating_add(bytes);
         for (place, array) in step.places.iter().zip(batch.columns()) {
             if let Some(column) = tested.columns.get_mut(*place) {
@@ -432,28 +542,28 @@ async fn read_others(
     source: &ChunkSource,
     rows: &[Range<u64>],
     tested: &Tested,
+    most: usize,
 ) -> Weighed<RecordBatch> {
     let columns = (&source.other_columns, &plan.weights.others);
     let expected = rows
         .first()
         .map_or(0, |range| source.page_ends.bytes_per_row(range.start));
-    read_kept(columns, expected, source.decoding, false, rows, tested).await
+    read_kept(columns, expected, (source.decoding, false, most), rows, tested).await
 }
 
 /// Reads what is left of `rows`: that alone, or all of `rows` where that costs less. `expected` are the bytes of a row in memory as far as
-/// its place tells.
+/// its place tells; the rest is where to decode, whether values may come as keys, and how many bytes may come.
 async fn read_kept(
     (columns, weight): (&FragmentProjection, &Weight),
     expected: u64,
-    decoding: Decoding,
-    by_value: bool,
+    (decoding, by_value, most): (Decoding, bool, usize),
     rows: &[Range<u64>],
     tested: &Tested,
 ) -> Weighed<RecordBatch> {
     let read = async |rows: &[Range<u64>]| {
         let batch = match by_value {
-            true => columns.read_by_value(rows, decoding).await,
-            false => columns.read_by(rows, decoding).await,
+            true => columns.read_by_value(rows, decoding, most).await,
+            false => columns.read_within(rows, decoding, most).await,
         }?;
         let bytes = weight.see(&batch);
         Ok((batch, bytes))

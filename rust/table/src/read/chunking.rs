@@ -66,6 +66,9 @@ const NEAR_DECODED_BYTES: u64 = 16 * 1024 * 1024;
 const TIMES_DECODED: u64 = 3;
 const VARIABLE_DECODED_BYTES: u64 = 6 * 1024 * 1024;
 
+/// The most bytes that are read of a chunk at once where values turn out to be longer than was expected.
+const MOST_OF_A_READ: usize = 20 * 1024 * 1024;
+
 /// How many times as many bytes the columns may take if a filter keeps all rows of a chunk, where it kept few of those before.
 const TIMES_WHOLE: u64 = 4;
 
@@ -282,6 +285,15 @@ impl Decoded {
     /// Whether the types tell what rows take.
     pub(super) fn is_fixed(&self) -> bool {
         self.is_fixed
+    }
+
+    /// The most bytes that a read of a chunk may take: some times those that it is to take, so that no chunk is read twice for a little.
+    /// Behind a network it may take any, as rows that are read again are requests.
+    pub(super) fn most_of_a_read(&self, is_far: bool) -> usize {
+        match self.is_fixed || is_far {
+            true => usize::MAX,
+            false => MOST_OF_A_READ,
+        }
     }
 
     /// Whether few rows of the chunks that were read came out.

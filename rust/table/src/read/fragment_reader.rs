@@ -270,7 +270,7 @@ impl FragmentProjection {
 
     /// Reads sorted rows: a raw array for each field of the projection that a file holds.
     pub(crate) async fn read_fields(&self, rows: &[Range<u64>]) -> Result<Vec<(Field, ArrayRef)>> {
-        let arrays = self.read_arrays(rows, Decoding::default()).await?;
+        let arrays = self.read_arrays(rows, Decoding::default(), usize::MAX).await?;
         let fields = self.projection.fields().zip(arrays);
         Ok(fields
             .filter_map(|(field, array)| Some((field.clone(), array?)))
@@ -278,10 +278,10 @@ impl FragmentProjection {
     }
 
     /// The columns that files hold, structs joined.
-    async fn read_arrays(&self, rows: &[Range<u64>], decoding: Decoding) -> Result<Vec<Option<ArrayRef>>> {
+    async fn read_arrays(&self, rows: &[Range<u64>], decoding: Decoding, most: usize) -> Result<Vec<Option<ArrayRef>>> {
         let mut found: Vec<Vec<ArrayRef>> = vec![Vec::new(); self.projection.schema().fields().len()];
         for part in &self.parts {
-            let batch = part.reader.read_by(&part.columns, rows, decoding).await?;
+            let batch = part.reader.read_within(&part.columns, rows, decoding, most).await?;
             for (array, output) in batch.columns().iter().zip(&part.outputs) {
                 if let Some(place) = found.get_mut(*output) {
                     place.push(array.clone());
@@ -299,20 +299,26 @@ impl FragmentProjection {
     }
 
     /// Reads sorted rows of the only column, which one file holds as it is, as keys and values where [`FileReader::read_keyed`] does.
-    async fn read_keyed(&self, rows: &[Range<u64>]) -> Result<Option<ArrayRef>> {
+    async fn read_keyed(&self, rows: &[Range<u64>], most: usize) -> Result<Option<ArrayRef>> {
         let ([part], [], true) = (self.parts.as_slice(), self.missing.as_slice(), self.split.is_empty()) else {
             return Ok(None);
         };
         if self.projection.top_level(0).is_none() || self.num_columns() != 1 {
             return Ok(None);
         }
-        Ok(part.reader.read_keyed(&part.columns, rows).await?)
+        Ok(part.reader.read_keyed(&part.columns, rows, most).await?)
     }
 
     /// Reads sorted rows as one batch, whose only column may come as keys and values: its field is of that type then.
-    pub(crate) async fn read_by_value(&self, rows: &[Range<u64>], decoding: Decoding) -> Result<RecordBatch> {
-        let (Some(column), [field]) = (self.read_keyed(rows).await?, self.projection.schema().fields().as_ref()) else {
-            return self.read_by(rows, decoding).await;
+    pub(crate) async fn read_by_value(
+        &self,
+        rows: &[Range<u64>],
+        decoding: Decoding,
+        most: usize,
+    ) -> Result<RecordBatch> {
+        let keyed = self.read_keyed(rows, most).await?;
+        let (Some(column), [field]) = (keyed, self.projection.schema().fields().as_ref()) else {
+            return self.read_within(rows, decoding, most).await;
         };
         let field = field.as_ref().clone().with_data_type(column.data_type().clone());
         RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![column])
@@ -326,10 +332,20 @@ impl FragmentProjection {
 
     /// The same, where the caller says where to decode.
     pub(crate) async fn read_by(&self, rows: &[Range<u64>], decoding: Decoding) -> Result<RecordBatch> {
+        self.read_within(rows, decoding, usize::MAX).await
+    }
+
+    /// The same, which fails where a file's values take more than `most` bytes of memory, as [`FileReader::read_within`] does.
+    pub(crate) async fn read_within(
+        &self,
+        rows: &[Range<u64>],
+        decoding: Decoding,
+        most: usize,
+    ) -> Result<RecordBatch> {
         let num_rows = usize::try_from(count(rows))
             .map_err(|_| TableError::invalid("the rows do not fit in memory; read fewer at a time"))?;
         let schema = self.projection.schema();
-        let arrays = self.read_arrays(rows, decoding).await?.into_iter().enumerate();
+        let arrays = self.read_arrays(rows, decoding, most).await?.into_iter().enumerate();
         let mut arrays: Vec<Option<ArrayRef>> = arrays
             .map(|(output, array)| Some(self.projection.extract(output, array?)))
             .collect();

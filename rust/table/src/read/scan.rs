@@ -15,12 +15,13 @@ use futures::future::{self, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 
 use super::blobs::blob_bytes_per_row;
-use super::chunk::{count_chunk, read_chunk, read_tested, ChunkPlan, ChunkSource, Kept, Output};
+use super::chunk::{count_chunk, ChunkPlan, ChunkSource, Kept, Output};
 use super::chunking::{chunk_size, readahead, threads, Ahead, Decoded, Ramp, Weight, Weights};
 use super::files::TableFiles;
 use super::fragment_reader::FragmentReader;
 use super::order::{ordered, Cut, OrderKey};
 use super::page_ends::{PageEnds, MOST_COLUMNS};
+use super::parts::{read_parts, Part};
 use super::projection::Projection;
 use super::rows::{clip, count, groups_by, groups_within, live};
 use super::statistics::{rule_out, GroupCounts};
@@ -249,6 +250,7 @@ fn plan(manifest: &Manifest, request: &ScanRequest, is_far: bool) -> Result<Plan
             batch_size: request.batch_size,
             in_pieces,
             weights,
+            most_bytes: decoded.most_of_a_read(is_far),
         }),
         filter_columns,
         other_columns,
@@ -473,6 +475,7 @@ fn scan_as_stored(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanReq
     let plan = planned.plan.clone();
     let groups = planned.groups.clone();
     let decoded = planned.decoded.clone();
+    let (read_on, seen) = (plan.clone(), decoded.clone());
     let (readahead, ahead) = (readahead(is_far), Ahead::new(is_far, few_may_do(request)));
     let tasks = chunks(files, planned, request).and_then(move |chunk| {
         let (plan, ahead, decoded) = (plan.clone(), ahead.clone(), decoded.clone());
@@ -480,15 +483,10 @@ fn scan_as_stored(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanReq
             let permit = ahead.admit(chunk.bytes).await;
             // The second chunk is cut by what the first one took.
             let is_awaited = chunk.is_alone || (!is_far && !decoded.is_known());
+            let Chunk { source, rows, kept, .. } = chunk;
             let work = async move {
-                let rows = count(chunk.kept.as_ref().map_or(&chunk.rows, |kept| &kept.rows));
-                let (batches, bytes) = match chunk.kept {
-                    Some(kept) => read_tested(&plan, &chunk.source, &chunk.rows, kept).await?,
-                    None => read_chunk(&plan, &chunk.source, chunk.rows).await?,
-                };
-                let kept: usize = batches.iter().map(RecordBatch::num_rows).sum();
-                decoded.see(rows, kept as u64, bytes);
-                Ok((batches, permit))
+                let (batches, rest) = some_of(&plan, &source, &decoded, vec![Part { rows, kept }]).await?;
+                Ok((batches, rest, source, permit))
             };
             Ok(match is_awaited {
                 true => future::ready(here(work).await).left_future(),
@@ -502,12 +500,14 @@ fn scan_as_stored(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanReq
         tasks.try_buffered(readahead).boxed()
     };
     let batches = batches
-        .map_ok(|(batches, permit)| {
-            stream::iter(batches.into_iter().map(move |batch| {
+        .map_ok(move |(batches, rest, source, permit)| {
+            let (plan, decoded) = (read_on.clone(), seen.clone());
+            let more = (!rest.is_empty()).then(|| the_rest(plan, source, decoded, rest));
+            let batches = stream::iter(batches.into_iter().map(Ok));
+            batches.chain(stream::iter(more).flatten()).inspect(move |_| {
                 // Held until the chunk's last batch is out.
                 let _held = &permit;
-                Ok(batch)
-            }))
+            })
         })
         .try_flatten();
     let batches = if request.filter.is_some() && (request.limit.is_some() || request.offset.is_some()) {
@@ -524,6 +524,40 @@ fn scan_as_stored(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanReq
         batches,
         groups,
     })
+}
+
+/// Reads a chunk, of which some may be left: the parts behind, the last one first.
+async fn some_of(
+    plan: &ChunkPlan,
+    source: &ChunkSource,
+    decoded: &Decoded,
+    parts: Vec<Part>,
+) -> Result<(Vec<RecordBatch>, Vec<Part>)> {
+    let read = read_parts(plan, source, parts).await?;
+    let kept: usize = read.batches.iter().map(RecordBatch::num_rows).sum();
+    decoded.see(read.rows, kept as u64, read.bytes);
+    Ok((read.batches, read.rest))
+}
+
+/// What is left of a chunk, read as it is asked for.
+fn the_rest(
+    plan: Arc<ChunkPlan>,
+    source: Arc<ChunkSource>,
+    decoded: Decoded,
+    rest: Vec<Part>,
+) -> BoxStream<'static, Result<RecordBatch>> {
+    let batches = stream::try_unfold(rest, move |rest| {
+        let (plan, source, decoded) = (plan.clone(), source.clone(), decoded.clone());
+        async move {
+            if rest.is_empty() {
+                return Ok::<_, TableError>(None);
+            }
+            let work = async move { some_of(&plan, &source, &decoded, rest).await };
+            let (batches, rest) = joined(tokio::spawn(work)).await?;
+            Ok(Some((stream::iter(batches.into_iter().map(Ok)), rest)))
+        }
+    });
+    batches.try_flatten().boxed()
 }
 
 /// A sorted scan: it reads the same rows, with the key columns after the output columns.

@@ -70,6 +70,23 @@ impl LeafBuilder {
         }
     }
 
+    /// Bytes that the values take.
+    pub(crate) fn memory(&self) -> usize {
+        match self {
+            LeafBuilder::Plain(values) => values.memory(),
+            LeafBuilder::Keyed(keyed) => keyed.keys.as_slice().len(),
+        }
+    }
+
+    /// Values of any length may take so many bytes.
+    pub(crate) fn allow(&mut self, most: usize) {
+        match self {
+            LeafBuilder::Plain(Values::Variable(values)) => values.allow(most),
+            LeafBuilder::Plain(Values::LargeVariable(values)) => values.allow(most),
+            _ => {}
+        }
+    }
+
     /// Values so far.
     pub(crate) fn len(&self) -> usize {
         match self {

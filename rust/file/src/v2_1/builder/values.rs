@@ -117,6 +117,15 @@ impl Values {
         }
     }
 
+    /// Whether `more` bytes of values of any length may follow.
+    pub(crate) fn check_room(&self, more: usize) -> Result<()> {
+        match self {
+            Values::Variable(values) => values.check_room(more),
+            Values::LargeVariable(values) => values.check_room(more),
+            _ => Ok(()),
+        }
+    }
+
     /// What the values are, for messages.
     pub(crate) fn describe(&self) -> String {
         match self {

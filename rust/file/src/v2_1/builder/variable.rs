@@ -24,6 +24,8 @@ pub(crate) struct VariableBuilder<O> {
     is_text: bool,
     /// So many bytes from the first on are known to be ASCII; those behind them may be, too.
     ascii: usize,
+    /// So many bytes may be here.
+    most: usize,
 }
 
 impl<O: Offset> VariableBuilder<O> {
@@ -34,7 +36,25 @@ impl<O: Offset> VariableBuilder<O> {
             bytes: Vec::new(),
             is_text,
             ascii: 0,
+            most: usize::MAX,
         }
+    }
+
+    /// So many bytes may be here, of those that are known before they are.
+    pub(crate) fn allow(&mut self, most: usize) {
+        self.most = most;
+    }
+
+    /// Whether `more` bytes may follow.
+    pub(crate) fn check_room(&self, more: usize) -> Result<()> {
+        let all = self.bytes.len().saturating_add(more);
+        if all <= self.most {
+            return Ok(());
+        }
+        Err(FileError::TooLarge {
+            bytes: all as u64,
+            most: self.most as u64,
+        })
     }
 
     /// Notes that the bytes from `start` on are ASCII.
@@ -103,7 +123,7 @@ impl<O: Offset> VariableBuilder<O> {
         let most = total
             .saturating_mul(MOST_TIMES)
             .max(self.bytes.len().saturating_mul(MOST_MORE));
-        let more = expected.min(most).saturating_sub(self.bytes.len());
+        let more = expected.min(most).min(self.most).saturating_sub(self.bytes.len());
         let _ = self.bytes.try_reserve_exact(more);
     }
 

@@ -69,6 +69,7 @@ impl LookUp {
         let size = keys
             .iter()
             .fold(0_usize, |sum, key| sum.saturating_add(item(key).len()));
+        out.check_room(size)?;
         out.make_room(keys.len(), size);
         keys.iter().for_each(|key| out.push(item(key)));
         Ok(())

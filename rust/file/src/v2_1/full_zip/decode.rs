@@ -126,7 +126,10 @@ impl FullZipPage {
             }
             ZippedValues::Variable(width, compression) => {
                 let (n, bytes) = self.room(*width, compression, &stored);
-                out.make_room(n, bytes);
+                out.check_room(bytes)?;
+                // No more than some times what is stored, and a little.
+                let most = stored.len().saturating_mul(MOST_TIMES).saturating_add(MOST_BEYOND);
+                out.make_room(n, bytes.min(most));
                 let mut rest: &[u8] = &stored;
                 while !rest.is_empty() {
                     let (_, def) = self.take_levels(at, &mut rest, levels)?;
@@ -144,7 +147,7 @@ impl FullZipPage {
     }
 
     /// How many values of any length there are and how many bytes they become, as far as they say: memory that grows bit by bit is copied
-    /// each time. No more than some times what is stored, and a little.
+    /// each time.
     fn room(&self, width: usize, compression: &Compression, stored: &[u8]) -> (usize, usize) {
         let mut rest = stored;
         let (mut n, mut bytes) = (0_usize, 0_usize);
@@ -168,8 +171,7 @@ impl FullZipPage {
             bytes = bytes.saturating_add(compression.value_bytes(value));
             rest = after;
         }
-        let most = stored.len().saturating_mul(MOST_TIMES).saturating_add(MOST_BEYOND);
-        (n, bytes.min(most))
+        (n, bytes)
     }
 
     fn take_levels(&self, at: &PageId, rest: &mut &[u8], levels: &mut Levels) -> Result<(u16, u16)> {
