@@ -1,4 +1,4 @@
-"""Ctrl-C ends a write while its rows are still coming, and leaves none of its files."""
+"""Ctrl-C ends a write or a merge while its files are being made, and leaves none of them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,19 @@ def rows():
         time.sleep(0.01)
         yield pa.record_batch([range(100)], schema=schema)
 reader = pa.RecordBatchReader.from_batches(schema, rows())
-if verb == "append":
+if verb == "merge":
+    from esker.lance.merge import merge
+    merge.DEFAULT_MAX_ROWS_PER_FILE = 100
+    source = pa.table({"id": range(1_000_000)})
+    esker.dataset(uri).merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(source)
+elif verb == "append":
     esker.write_dataset(reader, uri, mode="append", max_rows_per_file=100)
 else:
     esker.fragment.write_fragments(reader, uri, max_rows_per_file=100)
 """
 
 
-@pytest.mark.parametrize("verb", ["append", "write_fragments"])
+@pytest.mark.parametrize("verb", ["append", "write_fragments", "merge"])
 def test_ctrl_c_ends_a_write_of_rows_without_end(uri: str, verb: str) -> None:
     esker.write_dataset(pa.table({"id": [1]}), uri)
     data = Path(uri, "data")

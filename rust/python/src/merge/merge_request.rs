@@ -1,5 +1,7 @@
 //! `MergeRequest`.
 
+use std::sync::Arc;
+
 use esker_file::FileVersion;
 use esker_table::merge::{MergeClauses, MergeRequest, UpdateCondition, WhenMatched, WhenNotMatchedBySource};
 use esker_table::TableError;
@@ -60,6 +62,7 @@ impl PyMergeRequest {
             max_bytes_per_file,
             memory_limit,
             target_bases,
+            stop: Arc::default(),
         }))
     }
 }

@@ -1,7 +1,6 @@
 //! `take`.
 
 use arrow_array::RecordBatch;
-use esker_store::block_on;
 use esker_table::read::{self, BatchStream, Taken};
 use esker_table::Result as TableResult;
 use futures::{stream, StreamExt};
@@ -12,6 +11,7 @@ use super::batch_stream::PyBatchStream;
 use super::scan::blob_view;
 use crate::arrow::row_numbers;
 use crate::error::Result;
+use crate::signals::until_signals;
 use crate::store::PyStore;
 use crate::table::PyManifest;
 
@@ -36,15 +36,8 @@ pub(crate) fn take(
     };
     let indices = row_numbers(&indices)?;
     let (files, manifest) = (store.files(), manifest.0.clone());
-    let batch = py.detach(|| {
-        block_on(read::take(
-            files,
-            &manifest,
-            indices.values(),
-            wanted,
-            fragment_ids.as_deref(),
-        ))
-    })?;
+    let taking = || read::take(files, &manifest, indices.values(), wanted, fragment_ids.as_deref());
+    let batch = until_signals(py, taking)?;
     Ok(one_batch(batch).into())
 }
 

@@ -1,6 +1,5 @@
 //! `take_ids`.
 
-use esker_store::block_on;
 use esker_table::read::{self, Taken};
 use pyo3::prelude::*;
 use pyo3_arrow::PyArray;
@@ -10,6 +9,7 @@ use super::scan::blob_view;
 use super::take::one_batch;
 use crate::arrow::row_numbers;
 use crate::error::Result;
+use crate::signals::until_signals;
 use crate::store::PyStore;
 use crate::table::PyManifest;
 
@@ -32,6 +32,6 @@ pub(crate) fn take_ids(
     };
     let ids = row_numbers(&ids)?;
     let (files, manifest) = (store.files(), manifest.0.clone());
-    let taken = py.detach(|| block_on(read::take_ids(files, &manifest, ids.values(), wanted)))?;
+    let taken = until_signals(py, || read::take_ids(files, &manifest, ids.values(), wanted))?;
     Ok(one_batch(taken).into())
 }

@@ -1,6 +1,7 @@
 //! The outcome of a merge.
 
 use crate::operation::Update;
+use crate::read::TableFiles;
 
 /// Rows that a merge touched.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,4 +31,19 @@ pub struct MergeOutcome {
     pub partitions: usize,
     /// Bytes of rows and keys that were spilled to disk, without the source itself.
     pub spilled_bytes: u64,
+}
+
+impl MergeOutcome {
+    /// Removes the staged files of an outcome that nobody will commit.
+    pub async fn discard(self, files: &TableFiles) {
+        remove(files, &self.files).await;
+    }
+}
+
+/// Removes staged files.
+pub(super) async fn remove(files: &TableFiles, paths: &[String]) {
+    for path in paths {
+        // The original error is reported; files that cannot be removed become orphans, which clean-up removes.
+        let _ = files.store().delete(path).await;
+    }
 }

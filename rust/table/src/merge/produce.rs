@@ -7,7 +7,7 @@ use arrow_array::{RecordBatch, UInt32Array};
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::{DataType, SchemaRef};
 use esker_file::schema::{BlobView, Schema};
-use futures::TryStreamExt;
+use futures::{future, TryStreamExt};
 use roaring::RoaringBitmap;
 use tokio::runtime::Handle;
 
@@ -191,6 +191,7 @@ impl Producer {
         let mut out = TargetParts::new(&self.target, &self.key_types, parts, limit)?;
         let mut batches = scan(self.files.clone(), &self.manifest, &self.target.scan())?.batches;
         while let Some(batch) = batches.try_next().await? {
+            self.request.check_stop()?;
             out.push(&self.target, &self.target.read(&batch)?, &self.encoder)?;
         }
         out.finish()?;
@@ -263,7 +264,8 @@ impl Producer {
 
     async fn match_all(&self, table: &Arc<KeyTable>) -> Result<Matches> {
         let batches = scan(self.files.clone(), &self.manifest, &self.target.scan())?.batches;
-        let found = batches.map_ok(|batch| {
+        let unless_stopped = |batch: RecordBatch| future::ready(self.request.check_stop().map(|()| batch));
+        let found = batches.and_then(unless_stopped).map_ok(|batch| {
             let (target, encoder, table) = (self.target.clone(), self.encoder.clone(), table.clone());
             let task = tokio::spawn(async move { find(&target.read(&batch)?, &encoder, &table) });
             async move { task.await.map_err(|e| TableError::task_failed("merge", &e))? }
@@ -281,6 +283,7 @@ impl Producer {
     fn match_part(&self, parts: &TargetParts, part: usize, table: &KeyTable) -> Result<Matches> {
         let mut all = Matches::default();
         for batch in parts.batches(part) {
+            self.request.check_stop()?;
             all.add(find(&self.target.read_spill(&batch?)?, &self.encoder, table)?);
         }
         Ok(all)
@@ -302,6 +305,7 @@ impl Producer {
             let end = first.saturating_add(u32::try_from(batch.num_rows()).unwrap_or(u32::MAX));
             let (here, later) = rest.split_at(rest.partition_point(|pair| pair.source < end));
             for pairs in here.chunks(ROWS) {
+                self.request.check_stop()?;
                 let rows = UInt32Array::from_iter_values(pairs.iter().map(|pair| pair.source - first));
                 let made = match &self.output {
                     Output::Rows(rewriter) => handle.block_on(rewriter.updated(&batch, &rows, pairs))?,
@@ -341,6 +345,7 @@ impl Producer {
             let end = first.saturating_add(u32::try_from(batch.num_rows()).unwrap_or(u32::MAX));
             let here: Vec<u32> = rows.range(first..end).map(|row| row - first).collect();
             for rows in here.chunks(ROWS) {
+                self.request.check_stop()?;
                 let rows = UInt32Array::from(rows.to_vec());
                 let batch_rows = rewriter.inserted(&batch, &rows)?;
                 if let Some(filter) = &mut produced.filter {

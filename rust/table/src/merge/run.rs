@@ -1,5 +1,6 @@
 //! Runs a merge: from the source's rows to an uncommitted change.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use esker_file::{DictionaryWriters, ExternalBlobs, FileVersion};
 
 use super::clauses::{MergeClauses, WhenMatched};
 use super::key_filter::KeyFilter;
-use super::outcome::MergeOutcome;
+use super::outcome::{remove, MergeOutcome};
 use super::produce::{Produced, Producer};
 use crate::error::{Result, TableError};
 use crate::fragment::{DataFile, Fragment};
@@ -38,6 +39,18 @@ pub struct MergeRequest {
     pub memory_limit: u64,
     /// The base paths that new files go to in turn; `None` is the table's own root, as is an empty list.
     pub target_bases: Vec<Option<u32>>,
+    /// Set to end the merge with an error; it removes what it has staged.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl MergeRequest {
+    /// An error if the merge is to stop.
+    pub(super) fn check_stop(&self) -> Result<()> {
+        match self.stop.load(Ordering::Relaxed) {
+            true => Err(TableError::invalid("the merge was stopped before its end")),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Merges a source into a version of a table. Nothing is visible before the outcome is committed; on an error, staged files are removed.
@@ -73,7 +86,7 @@ pub async fn merge(
         match write_fragments(files.store(), inserted, &write).await {
             Ok(more) => first.extend(more),
             Err(error) => {
-                discard(files, &paths_of(first)).await;
+                remove(files, &paths_of(first)).await;
                 written = Err(error);
             }
         }
@@ -85,7 +98,7 @@ pub async fn merge(
     let (new_fragments, produced) = match (written, produced) {
         (Ok(written), Ok(produced)) => (written, produced),
         (Ok(written), Err(error)) => {
-            discard(files, &paths_of(&written)).await;
+            remove(files, &paths_of(&written)).await;
             return Err(error);
         }
         (Err(error), _) => return Err(error),
@@ -123,7 +136,7 @@ async fn outcome(
     let staged = match produced.gone.stage(files, manifest).await {
         Ok(staged) => staged,
         Err(error) => {
-            discard(files, &paths).await;
+            remove(files, &paths).await;
             return Err(error);
         }
     };
@@ -138,7 +151,7 @@ async fn outcome(
                 paths.extend(spilled.files);
             }
             Err(error) => {
-                discard(files, &paths).await;
+                remove(files, &paths).await;
                 return Err(error);
             }
         }
@@ -209,7 +222,7 @@ fn write_request(manifest: &Manifest, schema: Schema, request: &MergeRequest) ->
         allow_null_loss: false,
         dictionaries: DictionaryWriters::of_table(&dictionaries)?,
         target_bases: request.target_bases.clone(),
-        stop: Arc::default(),
+        stop: request.stop.clone(),
     })
 }
 
@@ -219,14 +232,6 @@ fn paths_of(fragments: &[Fragment]) -> Vec<String> {
         .flat_map(Fragment::files)
         .map(DataFile::location)
         .collect()
-}
-
-/// Removes staged files after an error.
-async fn discard(files: &TableFiles, paths: &[String]) {
-    for path in paths {
-        // The original error is reported; files that cannot be removed become orphans, which clean-up removes.
-        let _ = files.store().delete(path).await;
-    }
 }
 
 /// A reader of the rows to write, as they are produced.
