@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -116,3 +118,40 @@ def test_parts_keep_offsets_limits_ids_and_counts(dataset: Any, table: pa.Table,
     assert pa.Table.from_batches(strict).equals(whole.select(["id", "t"]))
     unordered = dataset.scanner(scan_in_order=False, **options).to_table().sort_by("id")
     assert unordered.equals(whole.select(["id", "t"]))
+
+
+def test_one_long_value_leaves_the_chunks_behind_it_as_they_are(tmp_path: Path) -> None:
+    rows = 100_000
+    texts = pa.array(["x" * 25_000_000 if row == 50 else f"text {row} of some length" for row in range(rows)])
+    esker.write_dataset(pa.table({"id": range(rows), "t": texts}), tmp_path / "t", durable=False)
+    dataset = esker.dataset(tmp_path / "t")
+    for condition in (None, "id % 2 = 0", "length(t) > 5"):
+        batches = list(dataset.scanner(filter=condition).to_batches())
+        assert sum(batch.num_rows for batch in batches) == (rows // 2 if condition == "id % 2 = 0" else rows)
+        # There were one for almost every row.
+        assert len(batches) < 200
+
+
+@pytest.mark.parametrize("condition", ["length(t) > 5", "t like '%3'"])
+def test_a_filter_asked_before_chunks_holds_little_of_few_long_texts(tmp_path: Path, condition: str) -> None:
+    # As values they take more than 32-bit offsets can count; where other columns are large, many rows are asked at once.
+    rows, size = 40_000, 60_000
+    few = pa.array([f"{number:0{size}d}" for number in range(10)])
+    keys = pa.array([row % 10 for row in range(rows)], pa.int8())
+    texts = pa.chunked_array([few.take(keys.slice(start, 4_000)) for start in range(0, rows, 4_000)])
+    payload = np.random.default_rng(1).bytes(rows * 1_500)
+    wide = pa.FixedSizeBinaryArray.from_buffers(pa.binary(1_500), rows, [None, pa.py_buffer(payload)])
+    table = pa.table({"id": pa.array(range(rows)), "t": texts, "wide": wide.cast(pa.binary())})
+    esker.write_dataset(table, tmp_path / "t", durable=False)
+    found = esker.dataset(tmp_path / "t").scanner(filter=condition).to_batches()
+    assert sum(batch.num_rows for batch in found) == (rows if condition.startswith("length") else rows // 10)
+
+
+def test_pages_of_one_text_are_read_in_parts(tmp_path: Path) -> None:
+    short = pa.table({"t": [f"text {row}" for row in range(9_000)]})
+    long = pa.table({"t": pa.array(["y" * 20_000]).take(pa.array([0] * 4_000))})
+    lance.write_dataset(short, tmp_path / "t", data_storage_version="2.2")
+    lance.write_dataset(long, tmp_path / "t", mode="append")
+    batches = list(esker.dataset(tmp_path / "t").scanner().to_batches())
+    assert pa.Table.from_batches(batches).equals(pa.concat_tables([short, long]))
+    assert max(batch.nbytes for batch in batches) < 24 << 20

@@ -1,6 +1,7 @@
 //! Describes the layout of a file: columns, pages, encodings, offsets and sizes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
@@ -8,6 +9,7 @@ use arrow_array::types::UInt64Type;
 use crate::container::{BufferRange, Container, PageEncoding};
 use crate::error::{FileError, Result};
 use crate::reader::{FileReader, OpenFile};
+use crate::room::Room;
 use crate::schema::{BlobView, Field};
 use crate::v0_1;
 use crate::v2_0::blob;
@@ -188,7 +190,12 @@ async fn plain_leaf_bytes(file: &LeafFile, column: usize) -> Result<Option<u64>>
             let rows = row(page.first_value)..row(page.first_value.saturating_add(page.num_values));
             let leaves = std::slice::from_ref(&leaf);
             for column in file
-                .read_leaves(leaves, std::slice::from_ref(&rows), Decoding::SideBySide, usize::MAX)
+                .read_leaves(
+                    leaves,
+                    std::slice::from_ref(&rows),
+                    Decoding::SideBySide,
+                    &Arc::new(Room::unbounded()),
+                )
                 .await?
             {
                 bytes = bytes.saturating_add(array_bytes(&column.finish()?.array));

@@ -13,6 +13,7 @@ use crate::blob::{locate, BlobLocation, Home};
 use crate::cache::{Owner, ReadCache, DEFAULT_CACHE_BYTES};
 use crate::container::{Container, FileTail};
 use crate::error::{FileError, Result};
+use crate::room::Room;
 use crate::schema::{BlobKind, BlobView, Field, Schema};
 use crate::v0_1::column::Dictionaries;
 use crate::v0_1::read::{GroupColumns, GroupFile};
@@ -284,17 +285,18 @@ impl FileReader {
         rows: &[Range<u64>],
         decoding: Decoding,
     ) -> Result<RecordBatch> {
-        self.read_within(projection, rows, decoding, usize::MAX).await
+        self.read_within(projection, rows, decoding, &Arc::new(Room::unbounded()))
+            .await
     }
 
-    /// The same, which fails with [`FileError::TooLarge`] where the values of a 2.1 or 2.2 file take more than `most` bytes of memory, once
+    /// The same, which fails with [`FileError::TooLarge`] where the values of a 2.1 or 2.2 file take more memory than there is room, once
     /// that is known: before much more than that is there.
     pub async fn read_within(
         &self,
         projection: &FileProjection,
         rows: &[Range<u64>],
         decoding: Decoding,
-        most: usize,
+        room: &Arc<Room>,
     ) -> Result<RecordBatch> {
         let rows = self.checked(rows)?;
         let num_rows = length(count(&rows))?;
@@ -311,7 +313,7 @@ impl FileReader {
                 (OpenFile::V2_0(file), Columns::V2_0(nodes)) => {
                     try_join_all(nodes.iter().map(|node| read_node(file, node, &rows))).await?
                 }
-                (OpenFile::V2_1(file), Columns::V2_1(columns)) => file.read(columns, &rows, decoding, most).await?,
+                (OpenFile::V2_1(file), Columns::V2_1(columns)) => file.read(columns, &rows, decoding, room).await?,
                 _ => {
                     return Err(FileError::invalid(
                         "expected a projection of this file, found one of a file of another version",
@@ -326,12 +328,12 @@ impl FileReader {
 
     /// Reads rows of the only column of a projection as keys and values, an array of Arrow's dictionary type, where all pages that they lie
     /// in have dictionaries that are small beside the rows; as plain values otherwise. `None` for columns that are never read like that.
-    /// Takes at most `most` bytes as [`Self::read_within`] does.
+    /// Takes no more memory than there is room, as [`Self::read_within`].
     pub async fn read_keyed(
         &self,
         projection: &FileProjection,
         rows: &[Range<u64>],
-        most: usize,
+        room: &Arc<Room>,
     ) -> Result<Option<ArrayRef>> {
         let (OpenFile::V2_1(file), Columns::V2_1(columns)) = (&self.file, &projection.columns) else {
             return Ok(None);
@@ -340,7 +342,7 @@ impl FileReader {
         if rows.is_empty() || !columns.may_be_keyed() {
             return Ok(None);
         }
-        Ok(Some(file.read_keyed(columns, &rows, most).await?))
+        Ok(Some(file.read_keyed(columns, &rows, room).await?))
     }
 
     /// The rows to read, without empty ranges.

@@ -15,7 +15,8 @@ use super::mini_block::page::Pick;
 use super::page::PageId;
 use super::state::{PageKind, PageState};
 use super::tree::Leaf;
-use crate::error::{FileError, Result};
+use crate::error::Result;
+use crate::room::Room;
 
 /// Levels that are unravelled together where a page may be taken in parts: they stay in the processor's nearest cache.
 const LEVELS_AT_ONCE: usize = 4096;
@@ -113,8 +114,8 @@ pub(crate) struct LeafColumn {
     /// Bytes of the file to decode in all, and how many are.
     total: usize,
     done: usize,
-    /// The most bytes of memory that the values may take.
-    most: usize,
+    /// The memory that there is for the values.
+    room: Arc<Room>,
 }
 
 /// A leaf as an array, and the layers around it, innermost first.
@@ -126,7 +127,7 @@ pub(crate) struct FinishedLeaf {
 }
 
 impl LeafColumn {
-    pub(crate) fn new(leaf: &Arc<Leaf>, path: &Arc<str>) -> Result<LeafColumn> {
+    pub(crate) fn new(leaf: &Arc<Leaf>, path: &Arc<str>, room: &Arc<Room>) -> Result<LeafColumn> {
         Ok(LeafColumn {
             name: ColumnName {
                 path: path.clone(),
@@ -137,13 +138,18 @@ impl LeafColumn {
             layers: builders(&leaf.kinds, leaf.owned),
             total: 0,
             done: 0,
-            most: usize::MAX,
+            room: room.clone(),
         })
     }
 
-    /// Decodes the pages of a leaf, whose values may take `most` bytes of memory.
-    pub(crate) fn decode(leaf: &Arc<Leaf>, path: &Arc<str>, pages: &[LoadedPage], most: usize) -> Result<LeafColumn> {
-        let mut column = LeafColumn::new(leaf, path)?;
+    /// Decodes the pages of a leaf, as far as there is `room`.
+    pub(crate) fn decode(
+        leaf: &Arc<Leaf>,
+        path: &Arc<str>,
+        pages: &[LoadedPage],
+        room: &Arc<Room>,
+    ) -> Result<LeafColumn> {
+        let mut column = LeafColumn::new(leaf, path, room)?;
         let bytes: usize = pages.iter().map(LoadedPage::num_bytes).sum();
         let values = pages
             .iter()
@@ -157,9 +163,9 @@ impl LeafColumn {
             .min(bytes.saturating_mul(64));
         column.layers.iter_mut().for_each(|layer| layer.expect(rows));
         column.total = bytes;
-        column.most = most;
-        column.values.allow(most);
+        column.values.allow(room);
         pages.iter().try_for_each(|page| column.append(page))?;
+        room.take(column.values.memory());
         Ok(column)
     }
 
@@ -174,6 +180,9 @@ impl LeafColumn {
             PageKind::MiniBlock(state) => {
                 let mut levels = Levels::new(state.rep.is_some(), state.def.is_some());
                 let values = page.num_values().min(page.num_bytes().saturating_mul(64));
+                if let Some(dictionary) = &state.dictionary {
+                    dictionary.warm(values);
+                }
                 let may_go_on = page.state.blobs.is_none() && self.layers.iter().all(LayerBuilder::takes_parts);
                 levels.expect(if may_go_on {
                     values.min(2 * LEVELS_AT_ONCE)
@@ -216,6 +225,7 @@ impl LeafColumn {
                 levels
             }
         };
+        self.check_size()?;
         let Some(layers) = &page.state.blobs else {
             return self.unravel(at, layers, &levels);
         };
@@ -227,25 +237,17 @@ impl LeafColumn {
         self.unravel(at, layers, &levels)
     }
 
-    /// Bytes of memory that the values take.
-    pub(crate) fn memory(&self) -> usize {
-        self.values.memory()
-    }
-
-    /// Fails where the values take more memory than they may, and says about how much all of them take.
+    /// Fails where the values take more memory than there is room, and says about how much all of them take.
     fn check_size(&self) -> Result<()> {
-        if self.most == usize::MAX {
+        let found = self.values.memory();
+        if found <= self.room.left() {
             return Ok(());
         }
-        let found = self.memory();
-        if found <= self.most {
-            return Ok(());
-        }
-        let all = (found as u128).saturating_mul(self.total as u128) / self.done.max(1) as u128;
-        Err(FileError::TooLarge {
-            bytes: u64::try_from(all).unwrap_or(u64::MAX),
-            most: self.most as u64,
-        })
+        let all = match self.done {
+            0 => found as u128,
+            done => (found as u128).saturating_mul(self.total.max(done) as u128) / done as u128,
+        };
+        Err(self.room.too_large(u64::try_from(all).unwrap_or(u64::MAX)))
     }
 
     fn unravel(&mut self, at: &PageId, layers: &Layers, levels: &Levels) -> Result<()> {

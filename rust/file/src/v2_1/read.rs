@@ -19,6 +19,7 @@ use super::turns::Turns;
 use crate::cache::Owner;
 use crate::container::Container;
 use crate::error::{FileError, Result};
+use crate::room::Room;
 use crate::schema::Field;
 use crate::v2_0::page::count;
 
@@ -129,16 +130,16 @@ impl LeafFile {
         Ok(all)
     }
 
-    /// Reads sorted, separate, non-empty `rows`: an array for each field of the projection. Fails where they take more than `most` bytes.
+    /// Reads sorted, separate, non-empty `rows`: an array for each field of the projection. Fails where they take more than `room`.
     pub(crate) async fn read(
         &self,
         columns: &LeafColumns,
         rows: &[Range<u64>],
         decoding: Decoding,
-        most: usize,
+        room: &Arc<Room>,
     ) -> Result<Vec<ArrayRef>> {
         let tree = &columns.0;
-        let columns = self.read_leaves(&tree.leaves, rows, decoding, most).await?;
+        let columns = self.read_leaves(&tree.leaves, rows, decoding, room).await?;
         let mut leaves = Vec::with_capacity(columns.len());
         for (leaf, column) in tree.leaves.iter().zip(columns) {
             let mut finished = column.finish()?;
@@ -151,7 +152,12 @@ impl LeafFile {
     }
 
     /// Reads sorted, separate, non-empty `rows` of the only column of a projection, as keys and values where [`keyed`] has it.
-    pub(crate) async fn read_keyed(&self, columns: &LeafColumns, rows: &[Range<u64>], most: usize) -> Result<ArrayRef> {
+    pub(crate) async fn read_keyed(
+        &self,
+        columns: &LeafColumns,
+        rows: &[Range<u64>],
+        room: &Arc<Room>,
+    ) -> Result<ArrayRef> {
         let tree = &columns.0;
         let ([leaf], [Node::Leaf(_)]) = (tree.leaves.as_slice(), tree.nodes.as_slice()) else {
             return Err(FileError::invalid("expected one column that is a leaf"));
@@ -159,16 +165,16 @@ impl LeafFile {
         let mut loaded = fetch(self, &tree.leaves, rows).await?;
         let pages = loaded.pop().unwrap_or_default();
         let leaf = keyed(leaf, &pages, count(rows)).unwrap_or_else(|| leaf.clone());
-        Ok(LeafColumn::decode(&leaf, &self.path, &pages, most)?.finish()?.array)
+        Ok(LeafColumn::decode(&leaf, &self.path, &pages, room)?.finish()?.array)
     }
 
-    /// Reads `rows` of each leaf, `most` bytes at most.
+    /// Reads `rows` of each leaf, as far as there is `room`.
     pub(crate) async fn read_leaves(
         &self,
         leaves: &[Arc<Leaf>],
         rows: &[Range<u64>],
         decoding: Decoding,
-        most: usize,
+        room: &Arc<Room>,
     ) -> Result<Vec<LeafColumn>> {
         let loaded = fetch(self, leaves, rows).await?;
         let bytes: usize = loaded.iter().flatten().map(LoadedPage::num_bytes).sum();
@@ -178,17 +184,13 @@ impl LeafFile {
             || bytes < BYTES_FOR_THREADS
             || tokio::runtime::Handle::try_current().is_err();
         if alone {
-            let mut left = most;
-            let decode = |(leaf, pages): (&Arc<Leaf>, Vec<LoadedPage>)| {
-                let column = LeafColumn::decode(leaf, &self.path, &pages, left)?;
-                left = left.saturating_sub(column.memory());
-                Ok(column)
-            };
-            return jobs.map(decode).collect();
+            return jobs
+                .map(|(leaf, pages)| LeafColumn::decode(leaf, &self.path, &pages, room))
+                .collect();
         }
         let tasks = jobs.map(|(leaf, pages)| {
-            let (leaf, path) = (leaf.clone(), self.path.clone());
-            tokio::task::spawn(async move { LeafColumn::decode(&leaf, &path, &pages, most) })
+            let (leaf, path, room) = (leaf.clone(), self.path.clone(), room.clone());
+            tokio::task::spawn(async move { LeafColumn::decode(&leaf, &path, &pages, &room) })
         });
         let columns = try_join_all(tasks).await;
         let columns = columns.map_err(|e| FileError::invalid(format!("a decoding task failed: {e}")))?;

@@ -44,7 +44,7 @@ const PIECE_UNIT: u64 = 4096;
 const FEW: u64 = 16;
 
 /// The most bytes of what a filter has read of the rows that it keeps that wait for the other columns; more is read again.
-const KEPT_BYTES: u64 = 1024 * 1024;
+const KEPT_BYTES: usize = 1024 * 1024;
 
 /// Where an output column comes from.
 #[derive(Debug, Clone, Copy)]
@@ -151,37 +151,41 @@ pub(super) enum Chunked {
         /// How many bytes were in memory at once.
         bytes: u64,
         /// The rows of which the filter was not asked, as those before them are in memory.
-        rest: Vec<Range<u64>>,
+        rest: Option<Part>,
     },
-    /// What the filter keeps takes so many times the memory that it may.
-    TooLarge(Part, u64),
+    /// What the filter keeps takes so many times the memory that it may. Rows behind it were not asked.
+    TooLarge(Part, u64, Option<Part>),
 }
 
-/// Reads rows of a chunk, of which about `most` bytes may be in memory.
+/// Reads rows of a chunk, of which about `most` bytes may be in memory. The filter is asked of about `piece` rows at once.
 pub(super) async fn read_chunk(
     plan: &ChunkPlan,
     source: &ChunkSource,
     rows: &[Range<u64>],
+    piece: u64,
     most: usize,
 ) -> Result<Chunked> {
-    let rest = Vec::new();
     if plan.steps.is_empty() {
         let others = source.other_columns.read_within(rows, source.decoding, most).await?;
         let bytes = plan.weights.others.see(&others);
         let batches = split(plan, combine(plan, source, rows, &[], &others)?)?;
+        let rest = None;
         return Ok(Chunked::Read { batches, bytes, rest });
     }
-    let (tested, rest) = test(plan, source, rows, most).await?;
+    let (tested, rest) = test(plan, source, rows, piece, Hold::Most(most)).await?;
     if tested.kept.is_empty() {
         let (batches, bytes) = (Vec::new(), tested.bytes);
         return Ok(Chunked::Read { batches, bytes, rest });
     }
-    let rows = before(rows, &rest);
+    let rows = match rest.as_ref().and_then(|rest| rest.rows.first()) {
+        Some(first) => intersect(rows, std::slice::from_ref(&(0..first.start))),
+        None => rows.to_vec(),
+    };
     let (others, bytes) = match read_others(plan, source, &rows, &tested, most).await {
-        Err(error) => match error.too_large().filter(|_| rest.is_empty()) {
+        Err(error) => match error.too_large() {
             Some(times) => {
-                let kept = Some(Kept::of(plan, tested));
-                return Ok(Chunked::TooLarge(Part { rows, kept }, times));
+                let kept = Kept::of(plan, tested);
+                return Ok(Chunked::TooLarge(Part::of(rows, Some(kept)), times, rest));
             }
             None => return Err(error),
         },
@@ -193,14 +197,6 @@ pub(super) async fn read_chunk(
         bytes: tested.bytes.saturating_add(bytes),
         rest,
     })
-}
-
-/// The rows before the first one of `rest`.
-fn before(rows: &[Range<u64>], rest: &[Range<u64>]) -> Vec<Range<u64>> {
-    match rest.first() {
-        Some(first) => intersect(rows, std::slice::from_ref(&(0..first.start))),
-        None => rows.to_vec(),
-    }
 }
 
 /// What a filter keeps of some rows.
@@ -217,7 +213,7 @@ impl Kept {
         let mut room = KEPT_BYTES;
         let columns = tested.columns.into_iter().enumerate().map(|(place, column)| {
             let array = column.filter(|array| plan.is_output(place) && array.len() as u64 == kept)?;
-            room = room.checked_sub(plain_bytes(&array) as u64)?;
+            room = room.checked_sub(plain_bytes(&array))?;
             Some(array)
         });
         Kept {
@@ -247,7 +243,7 @@ impl Kept {
 
 /// The rows that the filter keeps.
 pub(super) async fn kept_rows(plan: &ChunkPlan, source: &ChunkSource, rows: &[Range<u64>]) -> Result<Kept> {
-    let (tested, _) = test(plan, source, rows, usize::MAX).await?;
+    let (tested, _) = test(plan, source, rows, u64::MAX, Hold::Little).await?;
     Ok(Kept::of(plan, tested))
 }
 
@@ -286,7 +282,7 @@ pub(super) async fn read_tested(
     Ok(Chunked::Read {
         batches: split(plan, batch)?,
         bytes: tested.bytes.saturating_add(bytes),
-        rest: Vec::new(),
+        rest: None,
     })
 }
 
@@ -295,36 +291,51 @@ pub(super) async fn count_chunk(plan: &ChunkPlan, source: &ChunkSource, rows: Ve
     if plan.steps.is_empty() {
         return Ok((count(&rows), 0));
     }
-    let (tested, _) = test(plan, source, &rows, usize::MAX).await?;
+    let (tested, _) = test(plan, source, &rows, u64::MAX, Hold::Little).await?;
     Ok((count(&tested.kept), tested.bytes))
 }
 
-/// Asks the filter of all rows, piece by piece where it keeps few of them or its columns are large, or until what comes out of its columns
-/// takes `most` bytes: then there are rows that are left.
+/// What a filter has read of its columns that waits for the others.
+#[derive(Debug, Clone, Copy)]
+enum Hold {
+    /// About so many bytes: then the rows behind are left.
+    Most(usize),
+    /// A little: more is read again.
+    Little,
+}
+
+/// Asks the filter of all rows, piece by piece where it keeps few of them or its columns are large; `piece` is what is known of how many
+/// rows may be asked at once. Rows that are left come second.
 async fn test(
     plan: &ChunkPlan,
     source: &ChunkSource,
     rows: &[Range<u64>],
-    most_held: usize,
-) -> Result<(Tested, Vec<Range<u64>>)> {
-    let keeps_few = plan.steps.iter().any(|step| step.keeps_at_most(FEW));
-    let weight: u64 = plan.weights.steps.iter().map(Weight::bytes_per_row).sum();
-    let most = if keeps_few { PIECE_ROWS } else { u64::MAX };
-    let most = most.min((PIECE_BYTES / weight.max(1)).max(PIECE_UNIT));
+    piece: u64,
+    hold: Hold,
+) -> Result<(Tested, Option<Part>)> {
     if !plan.in_pieces {
-        return Ok((test_piece(plan, source, rows, usize::MAX).await?, Vec::new()));
+        return Ok((test_piece(plan, source, rows, usize::MAX).await?, None));
     }
-    let (mut all, mut held, mut was_cut) = (Vec::new(), 0_usize, false);
-    let mut left: Vec<Vec<Range<u64>>> = groups_by(rows.to_vec(), PIECE_UNIT, || most).collect();
-    left.reverse();
+    let mut all: Vec<Tested> = Vec::new();
+    // Of what is longer than was expected: how many rows have fitted.
+    let (mut fits, mut held) = (piece, 0_usize);
+    let mut left = pieces_of(rows.to_vec(), piece_rows(plan));
     while let Some(piece) = left.pop() {
         let rows = count(&piece);
-        let most = if rows > 1 { plan.most_bytes } else { usize::MAX };
+        if rows / 2 > fits {
+            left.extend(pieces_of(piece, fits.saturating_mul(2)));
+            continue;
+        }
+        let most = match hold {
+            Hold::Most(usize::MAX) => usize::MAX,
+            _ if rows == 1 => usize::MAX,
+            _ => plan.most_bytes,
+        };
         let mut tested = match test_piece(plan, source, &piece, most).await {
-            Err(error) => match error.too_large().filter(|_| rows > 1) {
+            Err(error) => match error.too_large().filter(|_| most < usize::MAX) {
                 Some(times) => {
-                    was_cut = true;
-                    left.extend(smaller(piece, times));
+                    fits = fewer(rows, times);
+                    left.extend(pieces_of(piece, fits));
                     continue;
                 }
                 None => return Err(error),
@@ -332,43 +343,77 @@ async fn test(
             tested => tested?,
         };
         for (place, column) in tested.columns.iter_mut().enumerate() {
-            *column = column.take().filter(|_| plan.needs(place));
+            *column = column.take().filter(|_| plan.is_output(place));
         }
         let columns = tested.columns.iter().flatten();
         let bytes = columns.fold(0_usize, |sum, column| sum.saturating_add(plain_bytes(column)));
-        if bytes > most.min(most_held) && rows > 1 {
-            // What is small as keys and values is to come out as values.
-            was_cut = true;
-            left.extend(smaller(piece, (bytes / most.min(most_held).max(1)) as u64));
-            continue;
-        }
+        let is_enough = match hold {
+            Hold::Little => {
+                if held.saturating_add(bytes) > KEPT_BYTES {
+                    let columns = all
+                        .iter_mut()
+                        .chain([&mut tested])
+                        .flat_map(|tested| &mut tested.columns);
+                    columns.for_each(|column| *column = None);
+                }
+                false
+            }
+            Hold::Most(most_held) => {
+                let most = most.min(most_held);
+                if bytes > most && rows > 1 {
+                    // What is small as keys and values is to come out as values.
+                    fits = fewer(rows, (bytes / most.max(1)) as u64);
+                    left.extend(pieces_of(piece, fits));
+                    continue;
+                }
+                let part = if fits < u64::MAX { JOINED_PART } else { 1 };
+                held.saturating_add(bytes) > most_held / part
+            }
+        };
         held = held.saturating_add(bytes);
         all.push(tested);
-        let enough = match was_cut {
-            true => most_held / JOINED_PART,
-            false => most_held,
-        };
-        if held > enough {
+        if fits < u64::MAX {
+            fits = fits.max(rows);
+        }
+        if is_enough {
             break;
         }
     }
-    let rest = left.into_iter().rev().flatten().collect();
-    let tested = match all.len() {
-        1 => all.pop(),
-        _ => None,
-    };
-    match tested {
+    let rest: Vec<Range<u64>> = left.into_iter().rev().flatten().collect();
+    let rest = (!rest.is_empty()).then_some(Part {
+        rows: rest,
+        kept: None,
+        piece: fits,
+    });
+    let only = if all.len() == 1 { all.pop() } else { None };
+    match only {
         Some(tested) => Ok((tested, rest)),
         None => Ok((Tested::joined(plan, all)?, rest)),
     }
 }
 
-/// The same rows in about twice as many pieces as `times`, the last one first.
-fn smaller(piece: Vec<Range<u64>>, times: u64) -> Vec<Vec<Range<u64>>> {
-    let few = count(&piece).div_ceil(times.saturating_mul(2).max(2)).max(1);
-    let mut parts: Vec<Vec<Range<u64>>> = groups_by(piece, 1, || few).collect();
-    parts.reverse();
-    parts
+/// Of how many rows the filter is asked at once.
+fn piece_rows(plan: &ChunkPlan) -> u64 {
+    let weight: u64 = plan.weights.steps.iter().map(Weight::bytes_per_row).sum();
+    let fitting = (PIECE_BYTES / weight.max(1)).max(1);
+    if weight.saturating_mul(2 * PIECE_UNIT) > plan.most_bytes as u64 {
+        return fitting;
+    }
+    let keeps_few = plan.steps.iter().any(|step| step.keeps_at_most(FEW));
+    let most = if keeps_few { PIECE_ROWS } else { u64::MAX };
+    fitting.max(PIECE_UNIT).min(most)
+}
+
+/// How many of some rows fit that take so many times the memory that they may: about half as many as would, as values are not of one length.
+fn fewer(rows: u64, times: u64) -> u64 {
+    rows.div_ceil(times.saturating_mul(2).max(2)).max(1)
+}
+
+/// Rows in pieces of `most` at most, the last one first.
+fn pieces_of(rows: Vec<Range<u64>>, most: u64) -> Vec<Vec<Range<u64>>> {
+    let mut pieces: Vec<Vec<Range<u64>>> = groups_by(rows, PIECE_UNIT, || most).collect();
+    pieces.reverse();
+    pieces
 }
 
 /// Asks the filter's steps, each of the rows that those before it left.
@@ -469,7 +514,7 @@ impl Tested {
             let parts = left.map(|piece| piece.columns.get(place)?.clone());
             let parts = parts
                 .collect::<Option<Vec<ArrayRef>>>()
-                .filter(|parts| plan.needs(place) && !parts.is_empty());
+                .filter(|parts| plan.is_output(place) && !parts.is_empty());
             let Some((parts, field)) = parts.zip(plan.tested.fields().get(place)) else {
                 return Ok(None);
             };

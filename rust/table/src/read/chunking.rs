@@ -53,7 +53,7 @@ const FAR_CHUNKS: usize = 16;
 
 /// The most bytes of chunks that are read concurrently, on such a store and on others.
 const FAR_BYTES: u64 = 256 * 1024 * 1024;
-const NEAR_BYTES: u64 = 96 * 1024 * 1024;
+const NEAR_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Bytes of a permit to read ahead.
 const PERMIT_BYTES: u64 = 64 * 1024;
@@ -71,6 +71,9 @@ const MOST_OF_A_READ: usize = 20 * 1024 * 1024;
 
 /// How many times as many bytes the columns may take if a filter keeps all rows of a chunk, where it kept few of those before.
 const TIMES_WHOLE: u64 = 4;
+
+/// What rows are expected to take falls by one part in so many, of what it is above that of the last chunk.
+const FALL: u64 = 4;
 
 /// The most rows of the first chunk, where nobody knows how long values are that the files hold in few bytes.
 const UNKNOWN_ROWS: u64 = 8 * 1024;
@@ -201,7 +204,7 @@ impl Ramp {
     }
 }
 
-/// How many bytes a row of some columns takes in memory: of values of any length the most on average that was read at once.
+/// How many bytes a row of some columns takes in memory: of values of any length about what was read lately.
 #[derive(Debug)]
 pub(super) struct Weight {
     bytes_per_row: AtomicU64,
@@ -230,10 +233,16 @@ impl Weight {
         }
         let bytes = memory_of(batch);
         if rows > 0 {
-            self.bytes_per_row.fetch_max(bytes.div_ceil(rows), Relaxed);
+            follow(&self.bytes_per_row, bytes.div_ceil(rows));
         }
         bytes
     }
+}
+
+/// Takes in what was found: rises to it at once, and falls to it little by little, as a few long values say nothing of all that follow.
+fn follow(known: &AtomicU64, found: u64) {
+    let next = |known: u64| Some(found.max(known - known.saturating_sub(found).div_ceil(FALL)));
+    let _ = known.fetch_update(Relaxed, Relaxed, next);
 }
 
 /// The weights of what the chunks of a scan read.
@@ -257,7 +266,7 @@ impl Weights {
 #[derive(Debug, Clone)]
 pub(super) struct Decoded {
     weights: Arc<Weights>,
-    /// The most of a row on average in a chunk so far: of those that were left out, only what the filter read.
+    /// About that of a row in the last chunks: of rows that were left out, only what the filter read.
     bytes_per_row: Arc<AtomicU64>,
     /// Whether a chunk was seen, or the types tell.
     is_known: Arc<AtomicBool>,
@@ -304,12 +313,22 @@ impl Decoded {
 
     /// Takes in a chunk that was read: so many rows, of which some came out, and what was in memory of them at once.
     pub(super) fn see(&self, rows: u64, kept: u64, bytes: u64) {
+        self.count(rows, kept);
+        self.weigh(rows, bytes);
+    }
+
+    /// Takes in rows that were read, of which some came out.
+    pub(super) fn count(&self, rows: u64, kept: u64) {
         self.rows.fetch_add(rows, Relaxed);
         self.kept.fetch_add(kept, Relaxed);
+    }
+
+    /// Takes in what all rows of a chunk take in memory.
+    pub(super) fn weigh(&self, rows: u64, bytes: u64) {
         if rows == 0 || self.is_fixed {
             return;
         }
-        self.bytes_per_row.fetch_max(bytes.div_ceil(rows), Relaxed);
+        follow(&self.bytes_per_row, bytes.div_ceil(rows));
         self.is_known.store(true, Relaxed);
     }
 
@@ -339,7 +358,8 @@ impl Decoded {
         let most = match self.is_known() {
             true => most,
             false if is_far => most.min(FAR_UNKNOWN_ROWS),
-            false => most.min(UNKNOWN_ROWS),
+            // No fewer bytes than in the files.
+            false => most.min(UNKNOWN_ROWS).min(bytes / size.bytes_per_row.max(1)),
         };
         if rows <= most {
             return rows;

@@ -8,7 +8,7 @@ use arrow_array::{new_null_array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Schema};
 use esker_expr::{ColumnRange, ColumnRanges};
 use esker_file::schema::Field;
-use esker_file::{Decoding, FileProjection, FileReader, FileVersion};
+use esker_file::{Decoding, FileProjection, FileReader, FileVersion, Room};
 
 use super::chunking::width;
 use super::file_columns::FileColumns;
@@ -270,7 +270,9 @@ impl FragmentProjection {
 
     /// Reads sorted rows: a raw array for each field of the projection that a file holds.
     pub(crate) async fn read_fields(&self, rows: &[Range<u64>]) -> Result<Vec<(Field, ArrayRef)>> {
-        let arrays = self.read_arrays(rows, Decoding::default(), usize::MAX).await?;
+        let arrays = self
+            .read_arrays(rows, Decoding::default(), &Arc::new(Room::unbounded()))
+            .await?;
         let fields = self.projection.fields().zip(arrays);
         Ok(fields
             .filter_map(|(field, array)| Some((field.clone(), array?)))
@@ -278,10 +280,15 @@ impl FragmentProjection {
     }
 
     /// The columns that files hold, structs joined.
-    async fn read_arrays(&self, rows: &[Range<u64>], decoding: Decoding, most: usize) -> Result<Vec<Option<ArrayRef>>> {
+    async fn read_arrays(
+        &self,
+        rows: &[Range<u64>],
+        decoding: Decoding,
+        room: &Arc<Room>,
+    ) -> Result<Vec<Option<ArrayRef>>> {
         let mut found: Vec<Vec<ArrayRef>> = vec![Vec::new(); self.projection.schema().fields().len()];
         for part in &self.parts {
-            let batch = part.reader.read_within(&part.columns, rows, decoding, most).await?;
+            let batch = part.reader.read_within(&part.columns, rows, decoding, room).await?;
             for (array, output) in batch.columns().iter().zip(&part.outputs) {
                 if let Some(place) = found.get_mut(*output) {
                     place.push(array.clone());
@@ -299,14 +306,14 @@ impl FragmentProjection {
     }
 
     /// Reads sorted rows of the only column, which one file holds as it is, as keys and values where [`FileReader::read_keyed`] does.
-    async fn read_keyed(&self, rows: &[Range<u64>], most: usize) -> Result<Option<ArrayRef>> {
+    async fn read_keyed(&self, rows: &[Range<u64>], room: &Arc<Room>) -> Result<Option<ArrayRef>> {
         let ([part], [], true) = (self.parts.as_slice(), self.missing.as_slice(), self.split.is_empty()) else {
             return Ok(None);
         };
         if self.projection.top_level(0).is_none() || self.num_columns() != 1 {
             return Ok(None);
         }
-        Ok(part.reader.read_keyed(&part.columns, rows, most).await?)
+        Ok(part.reader.read_keyed(&part.columns, rows, room).await?)
     }
 
     /// Reads sorted rows as one batch, whose only column may come as keys and values: its field is of that type then.
@@ -316,7 +323,7 @@ impl FragmentProjection {
         decoding: Decoding,
         most: usize,
     ) -> Result<RecordBatch> {
-        let keyed = self.read_keyed(rows, most).await?;
+        let keyed = self.read_keyed(rows, &Arc::new(Room::new(most))).await?;
         let (Some(column), [field]) = (keyed, self.projection.schema().fields().as_ref()) else {
             return self.read_within(rows, decoding, most).await;
         };
@@ -345,7 +352,11 @@ impl FragmentProjection {
         let num_rows = usize::try_from(count(rows))
             .map_err(|_| TableError::invalid("the rows do not fit in memory; read fewer at a time"))?;
         let schema = self.projection.schema();
-        let arrays = self.read_arrays(rows, decoding, most).await?.into_iter().enumerate();
+        let arrays = self
+            .read_arrays(rows, decoding, &Arc::new(Room::new(most)))
+            .await?
+            .into_iter()
+            .enumerate();
         let mut arrays: Vec<Option<ArrayRef>> = arrays
             .map(|(output, array)| Some(self.projection.extract(output, array?)))
             .collect();

@@ -8,30 +8,45 @@ use std::ops::Range;
 use arrow_array::RecordBatch;
 
 use super::chunk::{read_chunk, read_tested, ChunkPlan, ChunkSource, Chunked, Kept};
+use super::chunking::Decoded;
 use super::rows::{count, groups_by, intersect};
 use crate::error::Result;
+
+/// The most parts that rows are cut into at a time: what is told of their memory is a guess.
+const MOST_PARTS: u64 = 64;
 
 /// Some rows of a chunk, and what the filter keeps of them, where it was asked before.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
     pub(super) rows: Vec<Range<u64>>,
     pub(super) kept: Option<Kept>,
+    /// Of about how many rows the filter is asked at once, as far as is known.
+    pub(super) piece: u64,
 }
 
 impl Part {
+    /// All rows of a chunk.
+    pub(super) fn of(rows: Vec<Range<u64>>, kept: Option<Kept>) -> Part {
+        Part {
+            rows,
+            kept,
+            piece: u64::MAX,
+        }
+    }
+
     /// The rows that come out as far as is known.
     fn wanted(&self) -> &[Range<u64>] {
         self.kept.as_ref().map_or(&self.rows, |kept| &kept.rows)
     }
 
     /// How many rows come out as far as is known.
-    pub(super) fn num_rows(&self) -> u64 {
+    fn num_rows(&self) -> u64 {
         count(self.wanted())
     }
 
     /// The same in about `times` parts, each of them of whole batches where all rows come out; one where there are no fewer rows to be had.
     fn split(self, times: u64, batch_size: Option<usize>) -> Vec<Part> {
-        let size = self.num_rows().div_ceil(times.max(1)).max(1);
+        let size = self.num_rows().div_ceil(times.clamp(1, MOST_PARTS)).max(1);
         let size = match batch_size.filter(|_| self.kept.is_none()) {
             Some(batch) => size.next_multiple_of(batch.max(1) as u64),
             None => size,
@@ -51,65 +66,86 @@ impl Part {
                 Part {
                     rows,
                     kept: self.kept.as_ref().map(|kept| kept.part(group, before)),
+                    piece: self.piece,
                 }
             })
             .collect()
     }
 }
 
-/// What was read of a chunk, and what is left of it.
+/// What is left of a chunk, and what was read of it.
 #[derive(Debug)]
-pub(super) struct Read {
-    pub(super) batches: Vec<RecordBatch>,
-    /// How many rows were read, and how many bytes of them were in memory at once.
-    pub(super) rows: u64,
-    pub(super) bytes: u64,
-    /// The parts that are left, the last one first.
-    pub(super) rest: Vec<Part>,
+pub(super) struct Left {
+    /// The last one first.
+    parts: Vec<Part>,
+    rows: u64,
+    bytes: u64,
 }
 
-/// Reads the last one of `parts`, or as much of it as may be in memory.
-pub(super) async fn read_parts(plan: &ChunkPlan, source: &ChunkSource, mut parts: Vec<Part>) -> Result<Read> {
-    while let Some(part) = parts.pop() {
+impl Left {
+    /// All of a chunk.
+    pub(super) fn of(part: Part) -> Left {
+        Left {
+            parts: vec![part],
+            rows: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Whether nothing is left.
+    pub(super) fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+}
+
+/// Reads the next part of a chunk, or as much of it as may be in memory.
+pub(super) async fn read_part(
+    plan: &ChunkPlan,
+    source: &ChunkSource,
+    decoded: &Decoded,
+    mut left: Left,
+) -> Result<(Vec<RecordBatch>, Left)> {
+    while let Some(part) = left.parts.pop() {
         let may_be_split = part.num_rows() > plan.batch_size.filter(|_| part.kept.is_none()).unwrap_or(1) as u64;
         let most = if may_be_split { plan.most_bytes } else { usize::MAX };
         let read = match &part.kept {
             Some(kept) => read_tested(plan, source, &part.rows, kept.clone(), most).await,
-            None => read_chunk(plan, source, &part.rows, most).await,
+            None => read_chunk(plan, source, &part.rows, part.piece, most).await,
         };
         let chunked = match read {
             Err(error) if may_be_split => match error.too_large() {
-                Some(times) => Chunked::TooLarge(part.clone(), times),
+                Some(times) => Chunked::TooLarge(part.clone(), times, None),
                 None => return Err(error),
             },
             other => other?,
         };
         match chunked {
             Chunked::Read { batches, bytes, rest } => {
-                let rows = part.num_rows() - count(&rest);
-                if !rest.is_empty() {
-                    parts.push(Part { rows: rest, kept: None });
+                let unread = rest.as_ref().map_or(0, Part::num_rows);
+                let rows = part.num_rows().saturating_sub(unread);
+                left.parts.extend(rest);
+                left.rows = left.rows.saturating_add(rows);
+                left.bytes = left.bytes.saturating_add(bytes);
+                let kept: usize = batches.iter().map(RecordBatch::num_rows).sum();
+                decoded.count(rows, kept as u64);
+                if left.is_empty() || !decoded.is_known() {
+                    decoded.weigh(left.rows, left.bytes);
                 }
-                return Ok(Read {
-                    batches,
-                    rows,
-                    bytes,
-                    rest: parts,
-                });
+                return Ok((batches, left));
             }
-            // Twice as many as would do: values are not of one length.
-            Chunked::TooLarge(part, times) => {
+            Chunked::TooLarge(part, times, rest) => {
+                if left.rows == 0 && left.is_empty() && rest.is_none() {
+                    // Others are cut while this one is read.
+                    decoded.weigh(part.num_rows(), times.saturating_mul(plan.most_bytes as u64));
+                }
+                left.parts.extend(rest);
+                // Twice as many as would do: values are not of one length.
                 let split = part.split(times.saturating_mul(2), plan.batch_size);
-                parts.extend(split.into_iter().rev());
+                left.parts.extend(split.into_iter().rev());
             }
         }
     }
-    Ok(Read {
-        batches: Vec::new(),
-        rows: 0,
-        bytes: 0,
-        rest: Vec::new(),
-    })
+    Ok((Vec::new(), left))
 }
 
 #[cfg(test)]
@@ -122,28 +158,23 @@ mod tests {
 
     #[test]
     fn test_parts_have_every_row_once_and_whole_batches() {
-        let part = Part {
-            rows: vec![0..100, 200..350],
-            kept: None,
-        };
+        let part = Part::of(vec![0..100, 200..350], None);
         let rows = |parts: Vec<Part>| parts.into_iter().map(|part| part.rows).collect::<Vec<_>>();
         let split = rows(part.clone().split(3, None));
         assert_eq!(split, vec![vec![0..84], vec![84..100, 200..268], vec![268..350]]);
         let whole = rows(part.clone().split(3, Some(100)));
         assert_eq!(whole, vec![vec![0..100], vec![200..300], vec![300..350]]);
-        assert_eq!(part.split(u64::MAX, None).len(), 250);
+        assert_eq!(part.split(u64::MAX, None).len(), 63);
     }
 
     #[test]
     fn test_parts_keep_what_the_filter_kept() {
         let numbers: ArrayRef = Arc::new(Int32Array::from_iter_values(0..6));
-        let part = Part {
-            rows: vec![0..100, 200..300],
-            kept: Some(Kept {
-                rows: vec![5..7, 90..91, 210..213],
-                columns: vec![Some(numbers), None],
-            }),
+        let kept = Kept {
+            rows: vec![5..7, 90..91, 210..213],
+            columns: vec![Some(numbers), None],
         };
+        let part = Part::of(vec![0..100, 200..300], Some(kept));
         let split = part.split(2, Some(100));
         let rows: Vec<_> = split.iter().map(|part| part.rows.clone()).collect();
         assert_eq!(rows, vec![vec![5..91], vec![210..213]]);

@@ -21,7 +21,7 @@ use super::files::TableFiles;
 use super::fragment_reader::FragmentReader;
 use super::order::{ordered, Cut, OrderKey};
 use super::page_ends::{PageEnds, MOST_COLUMNS};
-use super::parts::{read_parts, Part};
+use super::parts::{read_part, Left, Part};
 use super::projection::Projection;
 use super::rows::{clip, count, groups_by, groups_within, live};
 use super::statistics::{rule_out, GroupCounts};
@@ -485,8 +485,9 @@ fn scan_as_stored(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanReq
             let is_awaited = chunk.is_alone || (!is_far && !decoded.is_known());
             let Chunk { source, rows, kept, .. } = chunk;
             let work = async move {
-                let (batches, rest) = some_of(&plan, &source, &decoded, vec![Part { rows, kept }]).await?;
-                Ok((batches, rest, source, permit))
+                let left = Left::of(Part::of(rows, kept));
+                let (batches, left) = read_part(&plan, &source, &decoded, left).await?;
+                Ok((batches, left, source, permit))
             };
             Ok(match is_awaited {
                 true => future::ready(here(work).await).left_future(),
@@ -500,9 +501,9 @@ fn scan_as_stored(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanReq
         tasks.try_buffered(readahead).boxed()
     };
     let batches = batches
-        .map_ok(move |(batches, rest, source, permit)| {
+        .map_ok(move |(batches, left, source, permit)| {
             let (plan, decoded) = (read_on.clone(), seen.clone());
-            let more = (!rest.is_empty()).then(|| the_rest(plan, source, decoded, rest));
+            let more = (!left.is_empty()).then(|| the_rest(plan, source, decoded, left));
             let batches = stream::iter(batches.into_iter().map(Ok));
             batches.chain(stream::iter(more).flatten()).inspect(move |_| {
                 // Held until the chunk's last batch is out.
@@ -526,35 +527,22 @@ fn scan_as_stored(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanReq
     })
 }
 
-/// Reads a chunk, of which some may be left: the parts behind, the last one first.
-async fn some_of(
-    plan: &ChunkPlan,
-    source: &ChunkSource,
-    decoded: &Decoded,
-    parts: Vec<Part>,
-) -> Result<(Vec<RecordBatch>, Vec<Part>)> {
-    let read = read_parts(plan, source, parts).await?;
-    let kept: usize = read.batches.iter().map(RecordBatch::num_rows).sum();
-    decoded.see(read.rows, kept as u64, read.bytes);
-    Ok((read.batches, read.rest))
-}
-
 /// What is left of a chunk, read as it is asked for.
 fn the_rest(
     plan: Arc<ChunkPlan>,
     source: Arc<ChunkSource>,
     decoded: Decoded,
-    rest: Vec<Part>,
+    left: Left,
 ) -> BoxStream<'static, Result<RecordBatch>> {
-    let batches = stream::try_unfold(rest, move |rest| {
+    let batches = stream::try_unfold(left, move |left| {
         let (plan, source, decoded) = (plan.clone(), source.clone(), decoded.clone());
         async move {
-            if rest.is_empty() {
+            if left.is_empty() {
                 return Ok::<_, TableError>(None);
             }
-            let work = async move { some_of(&plan, &source, &decoded, rest).await };
-            let (batches, rest) = joined(tokio::spawn(work)).await?;
-            Ok(Some((stream::iter(batches.into_iter().map(Ok)), rest)))
+            let work = async move { read_part(&plan, &source, &decoded, left).await };
+            let (batches, left) = joined(tokio::spawn(work)).await?;
+            Ok(Some((stream::iter(batches.into_iter().map(Ok)), left)))
         }
     });
     batches.try_flatten().boxed()

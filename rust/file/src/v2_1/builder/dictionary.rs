@@ -11,6 +11,7 @@ use super::values::ColumnName;
 use super::{FixedBuilder, Values};
 use crate::dictionaries;
 use crate::error::{FileError, Result};
+use crate::room::Room;
 use crate::v2_0::flat::decode::byte_width;
 
 /// All values of one leaf.
@@ -78,11 +79,11 @@ impl LeafBuilder {
         }
     }
 
-    /// Values of any length may take so many bytes.
-    pub(crate) fn allow(&mut self, most: usize) {
+    /// Values of any length may take what there is of `room`.
+    pub(crate) fn allow(&mut self, room: &Arc<Room>) {
         match self {
-            LeafBuilder::Plain(Values::Variable(values)) => values.allow(most),
-            LeafBuilder::Plain(Values::LargeVariable(values)) => values.allow(most),
+            LeafBuilder::Plain(Values::Variable(values)) => values.allow(room),
+            LeafBuilder::Plain(Values::LargeVariable(values)) => values.allow(room),
             _ => {}
         }
     }

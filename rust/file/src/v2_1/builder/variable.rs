@@ -1,11 +1,13 @@
 //! Strings and binary.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use esker_codec::ends::Offset;
 
 use super::values::{beyond, too_many};
 use crate::error::{FileError, Result};
+use crate::room::Room;
 
 /// Room that the values of a chunk may need.
 const LITTLE: usize = 64 * 1024;
@@ -24,8 +26,8 @@ pub(crate) struct VariableBuilder<O> {
     is_text: bool,
     /// So many bytes from the first on are known to be ASCII; those behind them may be, too.
     ascii: usize,
-    /// So many bytes may be here.
-    most: usize,
+    /// Where there is not any number of bytes: how many there may be.
+    room: Option<Arc<Room>>,
 }
 
 impl<O: Offset> VariableBuilder<O> {
@@ -36,25 +38,19 @@ impl<O: Offset> VariableBuilder<O> {
             bytes: Vec::new(),
             is_text,
             ascii: 0,
-            most: usize::MAX,
+            room: None,
         }
     }
 
-    /// So many bytes may be here, of those that are known before they are.
-    pub(crate) fn allow(&mut self, most: usize) {
-        self.most = most;
+    /// No more bytes than `room` has may be here, of those that are known before they are.
+    pub(crate) fn allow(&mut self, room: &Arc<Room>) {
+        self.room = Some(room.clone());
     }
 
     /// Whether `more` bytes may follow.
     pub(crate) fn check_room(&self, more: usize) -> Result<()> {
         let all = self.bytes.len().saturating_add(more);
-        if all <= self.most {
-            return Ok(());
-        }
-        Err(FileError::TooLarge {
-            bytes: all as u64,
-            most: self.most as u64,
-        })
+        self.room.as_ref().map_or(Ok(()), |room| room.check(all, all as u64))
     }
 
     /// Notes that the bytes from `start` on are ASCII.
@@ -123,7 +119,8 @@ impl<O: Offset> VariableBuilder<O> {
         let most = total
             .saturating_mul(MOST_TIMES)
             .max(self.bytes.len().saturating_mul(MOST_MORE));
-        let more = expected.min(most).min(self.most).saturating_sub(self.bytes.len());
+        let left = self.room.as_ref().map_or(usize::MAX, |room| room.left());
+        let more = expected.min(most).min(left).saturating_sub(self.bytes.len());
         let _ = self.bytes.try_reserve_exact(more);
     }
 

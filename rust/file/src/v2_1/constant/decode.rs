@@ -34,6 +34,7 @@ pub(crate) fn block(value: &[u8], n: usize, out: &mut Vec<u8>) -> Result<()> {
 
 /// Appends a text `n` times.
 fn repeat<O: Offset>(value: &[u8], n: usize, to: &mut VariableBuilder<O>) -> Result<()> {
+    to.check_room(n.saturating_mul(value.len()))?;
     to.try_reserve(n, value.len())?;
     let start = to.as_bytes().len();
     let (bytes, ends) = to.parts(n);

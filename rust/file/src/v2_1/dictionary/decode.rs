@@ -13,6 +13,12 @@ use crate::v2_1::builder::{FixedBuilder, KeyedBuilder, LeafBuilder, Values};
 use crate::v2_1::decode::{Compression, Wanted};
 use crate::v2_1::page::{to_len, PageId};
 
+/// What is moved into the processor's cache at once, in bytes.
+const LINE: usize = 64;
+
+/// Fewer bytes of items are brought near by the values themselves.
+const COLD_BYTES: usize = 64 * 1024;
+
 /// The values of a page's dictionary.
 #[derive(Debug)]
 pub(crate) struct Dictionary {
@@ -79,6 +85,21 @@ impl Dictionary {
         self.bytes
             .saturating_add(self.look_up.memory(self.len))
             .saturating_add(array)
+    }
+
+    /// Brings the items into the processor's cache one after the other, where so many values are looked up that each part of them is needed:
+    /// where other columns were read since, each of them would be waited for. Texts have a table of their own.
+    pub(crate) fn warm(&self, values: usize) {
+        let Values::Fixed(items) = &self.items else { return };
+        let bytes = items.as_slice();
+        if bytes.len() < COLD_BYTES || bytes.len() / LINE > values {
+            return;
+        }
+        let sum = bytes
+            .iter()
+            .step_by(LINE)
+            .fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
+        std::hint::black_box(sum);
     }
 
     /// How many values it has.
