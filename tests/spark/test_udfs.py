@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -140,6 +140,67 @@ def test_keys_with_nulls_find_what_a_join_does(
     found = esker.spark.lookup(frame, uri, on="k").collect()
     joined = frame.join(esker.spark.read(spark, uri).to_df(), "k", "left").collect()
     assert sorted(map(str, found)) == sorted(map(str, joined))
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys", "ddl", "asked"),
+    [
+        (pa.int32(), [1, 2], "bigint", [1, 5_000_000_000, None]),
+        (pa.uint8(), [1, 255], "int", [1, -7, 300, 255]),
+        (pa.int64(), [1, 2], "double", [1.0, 1.5, 1e300, math.nan, math.inf, None]),
+        (pa.int64(), [1, 2], "decimal(10,2)", [Decimal("1.00"), Decimal("1.50")]),
+        (pa.uint64(), [1, 2**64 - 1], "bigint", [1, -1]),
+        (pa.float32(), [0.1, 0.5, math.nan], "double", [0.1, 0.5, math.nan, 1e300]),
+        (pa.float64(), [float(2**60), 0.5], "bigint", [2**60, 0, None]),
+        (pa.decimal128(10, 2), [Decimal("1.00")], "decimal(10,3)", [Decimal("1.000"), Decimal("1.001")]),
+        (pa.decimal128(10, 2), [Decimal("1.00")], "int", [1, 2_000_000_000]),
+        (
+            pa.timestamp("s"),
+            [datetime(2024, 1, 1)],
+            "timestamp_ntz",
+            [datetime(2024, 1, 1), datetime(2024, 1, 1, 0, 0, 0, 5)],
+        ),
+        (pa.string(), ["a", "b"], "binary", [b"a", b"\xff"]),
+        (pa.dictionary(pa.int8(), pa.string()), ["a", "b"], "string", ["a", "c", None]),
+    ],
+    ids=str,
+)
+def test_keys_of_another_type_of_their_kind_are_found_by_value(
+    spark: SparkSession, tmp_path: Path, kind: pa.DataType, keys: list[Any], ddl: str, asked: list[Any]
+) -> None:
+    uri = str(tmp_path / "t")
+    esker.write_dataset(pa.table({"k": pa.array(keys, kind), "v": [f"row {key!r}" for key in keys]}), uri)
+    frame = spark.createDataFrame([(key,) for key in asked], f"k {ddl}").coalesce(1)
+    found = esker.spark.lookup(frame, uri, on="k").collect()
+    table = esker.spark.read(spark, uri).to_df().withColumnRenamed("k", "there")
+    joined = frame.join(table, frame["k"] == table["there"], "left").drop("there").collect()
+    assert sorted(map(str, found)) == sorted(map(str, joined))
+
+
+@pytest.mark.parametrize(
+    ("kind", "ddl"),
+    [
+        (pa.timestamp("us"), "timestamp"),
+        (pa.timestamp("us", "UTC"), "timestamp_ntz"),
+        (pa.timestamp("us", "UTC"), "date"),
+        (pa.date32(), "timestamp_ntz"),
+        (pa.bool_(), "int"),
+        (pa.int64(), "boolean"),
+        (pa.string(), "int"),
+        (pa.int64(), "string"),
+        (pa.float64(), "decimal(10,2)"),
+    ],
+    ids=str,
+)
+def test_keys_of_another_kind_are_refused_before_any_task(
+    spark: SparkSession, tmp_path: Path, kind: pa.DataType, ddl: str
+) -> None:
+    uri = str(tmp_path / "t")
+    esker.write_dataset(pa.table({"k": pa.nulls(1, kind), "v": [1]}), uri)
+    with pytest.raises(InvalidArgumentError, match=r"'K' in the DataFrame to be .* found .*; cast it first"):
+        esker.spark.lookup(spark.createDataFrame([], f"k {ddl}"), uri, on="K")
+    with pytest.raises(InvalidArgumentError, match="to be bigint as in the table, found double; cast it first"):
+        esker.spark.lookup(spark.sql("SELECT 1D AS _rowid"), uri)
 
 
 def test_what_a_lookup_refuses(spark: SparkSession, vectors: str, tmp_path: object) -> None:

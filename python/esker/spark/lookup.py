@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
+from pyspark.sql import types as spark
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
 from esker.exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
@@ -24,13 +25,21 @@ from esker.spark.spelling import spelled_as
 from esker.spark.table import PinnedTable
 from esker.spark.table_format import is_delta
 from esker.spark.table_read import TableRead
-from esker.spark.types import exchange_schema
+from esker.spark.types import exchange_schema, spark_type
 from esker.spark.worker_tables import worker_dataset
 from esker.spark.worker_task import WorkerTask
 
 __all__ = ["lookup"]
 
 _TAKEN_ROWS = 8 * 1024
+_WHOLE = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
+_KINDS = (
+    (*_WHOLE, spark.FloatType, spark.DoubleType),
+    (*_WHOLE, spark.DecimalType),
+    (spark.StringType, spark.CharType, spark.VarcharType, spark.BinaryType),
+)
+"""Types whose values are the same or not the same, whatever the session says of zones and of numbers as texts."""
+_NO_ROW_ID = (spark.FloatType, spark.DoubleType, spark.DecimalType)
 
 
 def lookup(
@@ -52,7 +61,8 @@ def lookup(
     Args:
         frame: The rows, with a column of the name of `on`.
         uri: The Lance table.
-        on: `_rowid`, or a column of the table whose values are there once; case does not tell names apart.
+        on: `_rowid`, or a column of the table whose values are there once; case does not tell names apart. Its type in
+            the DataFrame may be another one of its kind: a value that the table's type cannot hold is not there.
         columns: Columns of the table to add; None for all others than the key.
         how: "left" keeps rows that the table has nothing for, with nulls; "inner" leaves them out.
         version: The version of the table, None for the newest; it is pinned now.
@@ -63,7 +73,8 @@ def lookup(
 
     Raises:
         NotFoundError: There is no table, or no such version.
-        InvalidArgumentError: A column does not exist, or is on both sides; the key is an array, a map or a struct.
+        InvalidArgumentError: A column does not exist, or is on both sides; the key is an array, a map or a struct, or
+            of two kinds, such as times and days.
         UnsupportedError: It is a Delta table, which has no random access.
 
     Example:
@@ -98,6 +109,13 @@ def lookup(
     shown_as = frame.schema[asked].dataType
     if isinstance(shown_as, (ArrayType, MapType, StructType)):
         raise _no_key(on, shown_as.simpleString(), "the DataFrame")
+    there = spark.LongType() if key == ROW_ID else spark_type(table.schema.field(key).type, key)
+    if not _is_of_kind(shown_as, there) or (key == ROW_ID and isinstance(shown_as, _NO_ROW_ID)):
+        raise InvalidArgumentError(
+            f"on: expected {on!r} in the DataFrame to be {there.simpleString()} as in the table, found "
+            f"{shown_as.simpleString()}; cast it first",
+            column=on,
+        )
     names = spelled_as(list(columns), known) if columns is not None else [n for n in table.schema.names if n != key]
     twice = {name.lower() for name in names} & {name.lower() for name in frame.columns}
     if twice:
@@ -131,6 +149,12 @@ def lookup(
     return frame.mapInArrow(WorkerTask(looked_up), shown)
 
 
+def _is_of_kind(found: spark.DataType, there: spark.DataType) -> bool:
+    if isinstance(found, spark.NullType) or type(found) is type(there):
+        return True
+    return any(isinstance(found, kind) and isinstance(there, kind) for kind in _KINDS)
+
+
 def _no_key(on: str, kind: str, where: str) -> InvalidArgumentError:
     return InvalidArgumentError(
         f"on: expected a column of values that can be compared, found {on!r} of type {kind} in {where}; name one of "
@@ -146,8 +170,6 @@ def _found(
     dataset = worker_dataset(uri, version, storage_options=options)
     table = dataset._table
     if key == ROW_ID:
-        if not pa.types.is_integer(asked.type):
-            raise SchemaMismatchError(f"expected whole numbers as {ROW_ID}, found {asked.type}", column=ROW_ID)
         wanted = pc.unique(asked.drop_null()).cast(pa.int64())
         ids = wanted.filter(pc.greater_equal(wanted, 0)).cast(pa.uint64())
         found = take_row_ids(table.store, table.manifest, table.described_schema, ids, [*names, ROW_ID])
@@ -155,8 +177,8 @@ def _found(
         return found.select(names), pc.index_in(asked.cast(pa.int64()), numbers)
     index = _index(dataset, uri, version, key)
     try:
-        values = asked.cast(index.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        values = _as_keys(asked, index.type)
+    except pa.ArrowNotImplementedError as error:
         raise SchemaMismatchError(
             f"column {key!r} expected values that fit {index.type}, found {asked.type}: {str(error).splitlines()[0]}",
             column=key,
@@ -171,6 +193,29 @@ def _found(
     places = np.full(len(at), -1, np.int64)
     places[at >= 0] = rows
     return found, pa.array(places, mask=places < 0)
+
+
+def _as_keys(asked: pa.Array, kind: Any) -> pa.Array:
+    """Values in the type of the keys, null where that has no such value: none of the keys is it."""
+    if pa.types.is_dictionary(kind):
+        return _as_keys(asked, kind.value_type)
+    if pa.types.is_floating(kind):
+        made = asked.cast(kind, safe=False)
+        back = made.cast(asked.type, safe=False)
+        same = pc.equal(back, asked)
+        if pa.types.is_floating(asked.type):
+            same = pc.or_(same, pc.and_(pc.is_nan(back), pc.is_nan(asked)))
+        return pc.if_else(same, made, pa.scalar(None, kind))
+    try:
+        if pa.types.is_integer(asked.type) and pa.types.is_decimal(kind):
+            # Arrow asks for digits of all values of the type, not of these.
+            asked = asked.cast(pa.decimal128(38, 0))
+        return asked.cast(kind)
+    except pa.ArrowInvalid:
+        if len(asked) == 1:
+            return pa.nulls(1, kind)
+        half = len(asked) // 2
+        return pa.concat_arrays([_as_keys(asked.slice(0, half), kind), _as_keys(asked.slice(half), kind)])
 
 
 class _Index:
