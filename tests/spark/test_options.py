@@ -112,6 +112,8 @@ def test_options_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
         ({"replaceWhere": "p = 'a'", "overwriteSchema": "true"}, "overwriteSchema=true or replaceWhere"),
         ({"partitionColumns": "id"}, "option partitionColumns: expected those of the table, p, found id"),
         ({"replaceWhere": "p = 'a'"}, "option replaceWhere: .*predicate"),
+        ({"replaceWhere": ""}, "option replaceWhere: expected the text .*, found none; leave it out to replace all"),
+        ({"replaceWhere": " \n"}, "option replaceWhere: expected the text .*, found none; leave it out to replace all"),
         ({"tableFormat": "lance"}, "tableFormat=lance, found a Delta table"),
     ):
         with pytest.raises(EskerError, match=message):

@@ -366,7 +366,7 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
                 advice += ", or overwriteSchema=true"
             check_append(schema, state.schema.to_plain_arrow(), uri, optional=generated, advice=advice)
         predicate = None
-        if self._overwrite and delta.replace_where:
+        if self._overwrite and delta.replace_where is not None:
             known = schema if target.snapshot is None else TableState.of(target.snapshot).schema.to_plain_arrow()
             predicate = instants_apart(spelled_sql(delta.replace_where, known.names))
         request = WriteRequest(

@@ -216,8 +216,15 @@ class DeltaWriteOptions:
         if ("txnAppId" in given) != ("txnVersion" in given):
             raise InvalidArgumentError("expected the options txnAppId and txnVersion together, found one of them")
         mode = given.choice("partitionOverwriteMode", ("static", "dynamic"))
+        where = given.get("replaceWhere")
+        if where is not None and not where.strip():
+            # Without a condition an overwrite takes all rows away.
+            raise InvalidArgumentError(
+                f"option {given.shown('replaceWhere')}: expected the text of an SQL WHERE clause, found none; leave it "
+                "out to replace all rows"
+            )
         return cls(
-            replace_where=given.get("replaceWhere"),
+            replace_where=where,
             merge_schema=given.switch("mergeSchema"),
             txn_app_id=given.get("txnAppId"),
             txn_version=given.integer("txnVersion", -(2**63)),
