@@ -154,6 +154,18 @@ def test_what_an_upsert_refuses(spark: SparkSession, tmp_path: Path, source: Cal
         esker.spark.upsert_stream(rows, str(tmp_path / "d"), keys="id", compact_every=2)
     with pytest.raises(AlreadyExistsError):
         esker.spark.upsert_stream(rows, str(tmp_path / "d"), keys="id", table_format="lance")
+    # All of these would only fail in the first batch, some of them after its commit.
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"keys": []}, "keys: expected the columns that make a row the same one, found none"),
+        ({"compact_every": 0}, "compact_every: expected a whole number from 1, found 0"),
+        ({"compact_every": "2"}, "compact_every: expected a whole number from 1, found '2'"),
+        ({"application": ""}, "application: expected a text, found an empty one"),
+        ({"vectors": {"id": 2}}, "vectors: expected an array column, found 'id'"),
+        ({"vectors": {"no": 2}}, "vectors: expected columns of the DataFrame, found no"),
+    ]
+    for given, message in wrong:
+        with pytest.raises(InvalidArgumentError, match=message):
+            esker.spark.upsert_stream(rows, str(tmp_path / "t"), **{"keys": "id", **given})
 
 
 def test_of_several_rows_of_a_key_the_latest_wins() -> None:

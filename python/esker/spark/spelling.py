@@ -6,13 +6,24 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-__all__ = ["spelled_as", "spelled_sql"]
+__all__ = ["list_of_names", "spelled_as", "spelled_sql"]
 
 _WORDS = re.compile(
     r"'(?:[^']|'')*'"
     r"|`(?P<ticked>(?:[^`]|``)+)`"
     r"|(?P<dotted>\.\s*)?(?P<word>[A-Za-z_][A-Za-z0-9_]*)(?P<called>\s*\()?"
 )
+
+
+def list_of_names(given: str | Sequence[str]) -> list[str]:
+    """Names of columns as a list. A text is the name of one, not of one for each of its letters.
+
+    Example:
+        >>> from esker.spark.spelling import list_of_names
+        >>> list_of_names("id"), list_of_names(("id", "s"))
+        (['id'], ['id', 's'])
+    """
+    return [given] if isinstance(given, str) else list(given)
 
 
 def spelled_as(found: Sequence[str], known: Sequence[str]) -> list[str]:

@@ -25,7 +25,7 @@ from esker.lance.version import TableVersion
 from esker.spark.cast import cast_batch
 from esker.spark.matching import check_append, replacing_schema
 from esker.spark.options import TableAddress, WriteOptions, write_address
-from esker.spark.spelling import spelled_as
+from esker.spark.spelling import list_of_names, spelled_as
 from esker.spark.streaming.automatic_compaction import compact
 from esker.spark.streaming.batch_identity import QUERY_ID
 from esker.spark.table_format import is_delta, writes_delta
@@ -69,7 +69,7 @@ def upsert_stream(
 
     Raises:
         InvalidArgumentError: The DataFrame is no stream, or lacks a key; a key, or `latest`, is an array, a map or a
-            struct; an option is for tables of the other format.
+            struct; an option is for tables of the other format, or has a value that no table could take.
         UnsupportedError: Nothing tells the id of the stream: under Spark Connect there is no application. The table
             lies in a repository.
 
@@ -92,7 +92,15 @@ def upsert_stream(
     ):
         if is_delta and value is not None:
             raise InvalidArgumentError(f"{name} is for Lance tables, found a Delta table at {address.uri}; {instead}")
-    named = [keys] if isinstance(keys, str) else list(keys)
+    if compact_every is not None:
+        _check_count("compact_every", compact_every)
+    if application is not None and not application:
+        raise InvalidArgumentError(
+            "application: expected a text, found an empty one; leave it out for the checkpoint's"
+        )
+    named = list_of_names(keys)
+    if not named:
+        raise InvalidArgumentError("keys: expected the columns that make a row the same one, found none")
     known = {name.lower() for name in frame.columns}
     for name in [*named, *([latest] if latest is not None else [])]:
         if name.lower() not in known:
@@ -105,6 +113,8 @@ def upsert_stream(
         _check_plain(frame.schema, name, "keys", "that can be compared")
     if latest is not None:
         _check_plain(frame.schema, latest, "latest", "that have an order")
+    # What no table could have is refused now, and not by the first batch.
+    replacing_schema(frame.schema, None, vectors)
     if application is None and not hasattr(frame.sparkSession, "sparkContext"):
         # Spark Connect has no such thing; of an error of the first batch its users see a stack.
         raise _no_query()
@@ -211,6 +221,11 @@ def _with_nulls(kind: Any) -> Any:
     if isinstance(kind, MapType):
         return MapType(_with_nulls(kind.keyType), _with_nulls(kind.valueType), True)
     return kind
+
+
+def _check_count(argument: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidArgumentError(f"{argument}: expected a whole number from 1, found {value!r}")
 
 
 def _check_plain(schema: StructType, name: str, argument: str, values: str) -> None:
