@@ -76,6 +76,20 @@ def test_columns_and_rows_are_chosen_before_it_becomes_a_frame(spark: SparkSessi
         table.where("id >")
 
 
+@pytest.mark.parametrize("kind", ["lance", "delta"])
+def test_a_condition_may_end_in_a_comment_and_a_text_names_one_column(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    uri = str(tmp_path / "t")
+    esker.spark.write(spark.sql("SELECT id, '--' AS sign FROM range(9)"), uri, table_format=kind)
+    table = esker.spark.read(spark, uri, columns="id")
+    assert table.schema.names == ["id"]
+    both = table.where("id > 2 -- three and above").where("sign = '--' -- and all").where("id < 5 /* -- */")
+    assert sorted(row.id for row in both.collect()) == [3, 4]
+    with pytest.raises(InvalidArgumentError, match="found an empty string|an expression, found: EOF"):
+        esker.spark.read(spark, uri, filter="--").count()
+
+
 def test_a_count_reads_no_column(spark: SparkSession, numbers: str) -> None:
     table = esker.spark.read(spark, numbers)
     filtered = esker.spark.read(spark, numbers, filter="name = 'n7'")

@@ -69,6 +69,23 @@ def test_a_function_that_returns_no_batches_is_told_what_it_must_return(
         esker.spark.map_batches(vectors, fn, ["id"], "id < 5").collect()
 
 
+def test_what_could_never_run_is_refused_before_any_task(spark: SparkSession, vectors: str) -> None:
+    wrong: list[tuple[Any, Any, str]] = [
+        (None, None, "a function of a batch, found None"),
+        (_first, "id bigint, id bigint", "different names, found id twice"),
+        (_first, pa.schema({"id": pa.int64()}), "as a StructType or as DDL such as .*, found id: int64"),
+        (_first, "int", "as a StructType or as DDL such as .*, found 'int'"),
+    ]
+    for fn, schema, message in wrong:
+        with pytest.raises(InvalidArgumentError, match=message):
+            esker.spark.map_batches(vectors, fn, "id", schema=schema, spark=spark)
+    assert esker.spark.map_batches(vectors, _first, "id", spark=spark).columns == ["id"]
+
+
+def _first(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.slice(0, 1)
+
+
 def test_a_worker_opens_a_table_once(spark: SparkSession, vectors: str) -> None:
     version = esker.dataset(vectors).version
 

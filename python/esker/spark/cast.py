@@ -76,8 +76,12 @@ def cast_batch(
         index = batch.schema.get_field_index(field.name)
         if index < 0:
             found = ", ".join(batch.schema.names)
+            count = batch.schema.names.count(field.name)
             raise SchemaMismatchError(
-                f"expected a column {field.name!r}, found {found}", column=field.name, expected=field.name, found=found
+                f"expected {'one' if count else 'a'} column {field.name!r}, found {found}",
+                column=field.name,
+                expected=field.name,
+                found=found,
             )
         arrays.append(_cast_field(batch.column(index), field, field.name, how))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

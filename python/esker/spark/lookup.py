@@ -21,7 +21,7 @@ from esker.spark.cast import cast_batch
 from esker.spark.matching import renamed
 from esker.spark.options import ReadOptions, TableAddress, read_address
 from esker.spark.reader import read_schema
-from esker.spark.spelling import spelled_as
+from esker.spark.spelling import list_of_names, spelled_as
 from esker.spark.table import PinnedTable
 from esker.spark.table_format import is_delta
 from esker.spark.table_read import TableRead
@@ -47,7 +47,7 @@ def lookup(
     uri: str | os.PathLike[str],
     *,
     on: str = ROW_ID,
-    columns: Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     how: Literal["left", "inner"] = "left",
     version: int | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -63,7 +63,7 @@ def lookup(
         uri: The Lance table.
         on: `_rowid`, or a column of the table whose values are there once; case does not tell names apart. Its type in
             the DataFrame may be another one of its kind: a value that the table's type cannot hold is not there.
-        columns: Columns of the table to add; None for all others than the key.
+        columns: Columns of the table to add, or the name of one; None for all others than the key.
         how: "left" keeps rows that the table has nothing for, with nulls; "inner" leaves them out.
         version: The version of the table, None for the newest; it is pinned now.
         storage_options: Options of the store.
@@ -116,7 +116,8 @@ def lookup(
             f"{shown_as.simpleString()}; cast it first",
             column=on,
         )
-    names = spelled_as(list(columns), known) if columns is not None else [n for n in table.schema.names if n != key]
+    others = [name for name in table.schema.names if name != key]
+    names = others if columns is None else spelled_as(list_of_names(columns), known)
     twice = {name.lower() for name in names} & {name.lower() for name in frame.columns}
     if twice:
         raise InvalidArgumentError(

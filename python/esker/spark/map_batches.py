@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -16,6 +17,7 @@ from esker.spark.cast import cast_batch
 from esker.spark.partitions import from_descriptions
 from esker.spark.planned_read import PartitionReader, plan_read
 from esker.spark.session_settings import ZONE
+from esker.spark.spelling import list_of_names
 from esker.spark.table_read import partitions_of
 from esker.spark.types import exchange_schema
 from esker.spark.worker_task import WorkerTask
@@ -28,7 +30,7 @@ Rows: TypeAlias = "pa.RecordBatch | pa.Table | Iterable[pa.RecordBatch] | None"
 def map_batches(
     uri: str | os.PathLike[str],
     fn: Callable[[pa.RecordBatch], Rows],
-    columns: Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     filter: str | None = None,
     *,
     schema: StructType | str | None = None,
@@ -47,7 +49,7 @@ def map_batches(
     Args:
         uri: The table, of either format.
         fn: Gets a batch; returns a batch, a table, several batches, or None. Its columns are matched by name.
-        columns: Columns to read, in this order; None for all.
+        columns: Columns to read, in this order, or the name of one; None for all.
         filter: The text of an SQL WHERE clause; only rows for which it is true are read.
         schema: The Spark schema of what the function returns, as a type or as DDL; None for that of what is read.
         version: The version, None for the newest; it is pinned now.
@@ -62,16 +64,19 @@ def map_batches(
 
     Raises:
         NotFoundError: There is no table, or no such version.
-        InvalidArgumentError: A column does not exist, the filter does not parse, or there is no session.
+        InvalidArgumentError: A column does not exist, the filter does not parse, the schema is none of columns of
+            different names, or there is no session.
 
     Example:
         `esker.spark.map_batches("t.lance", lambda b: b.slice(0, 1), ["id"]).collect()`
     """
+    if not callable(fn):
+        raise InvalidArgumentError(f"expected a function of a batch, found {fn!r}")
     session = spark or SparkSession.getActiveSession()
     if session is None:
         raise InvalidArgumentError("expected an active session of Spark, found none; give one as spark=")
     given = {
-        "columns": None if columns is None else json.dumps(list(columns)),
+        "columns": None if columns is None else json.dumps(list_of_names(columns)),
         "filter": filter,
         "version": version,
         "rows_per_partition": rows_per_partition,
@@ -99,11 +104,18 @@ def _mapped(
 
 
 def _schema(given: StructType | str | None) -> StructType | None:
-    if given is None or isinstance(given, StructType):
-        return given
-    made = StructType.fromDDL(given)
+    if given is None:
+        return None
+    made = StructType.fromDDL(given) if isinstance(given, str) else given
     if not isinstance(made, StructType):
-        raise InvalidArgumentError(f"expected a schema of columns, such as 'id bigint, s string', found {given!r}")
+        raise InvalidArgumentError(
+            f"expected a schema of columns, as a StructType or as DDL such as 'id bigint, s string', found {given!r}"
+        )
+    twice = sorted(name for name, times in Counter(made.names).items() if times > 1)
+    if twice:
+        raise InvalidArgumentError(
+            f"expected a schema of columns of different names, found {', '.join(twice)} twice", column=twice[0]
+        )
     return made
 
 

@@ -18,6 +18,7 @@ from esker.spark.planned_read import PartitionReader, PlannedRead, plan_read
 from esker.spark.session import frame_of_bytes, parallelism_of, register
 from esker.spark.session_settings import ZONE
 from esker.spark.source import EskerSource
+from esker.spark.spelling import list_of_names
 from esker.spark.width import warn_of_width
 from esker.spark.wording import as_raised_by_esker
 from esker.spark.worker_task import WorkerTask
@@ -93,7 +94,8 @@ class TableRead:
             return self.to_df().where(condition)
         given = self._plan.options.get("filter")
         zone = self._plan.options.get("timezone") or self._spark.conf.get(ZONE)
-        both = condition if given is None else f"({given}) AND ({condition})"
+        # A comment at the end of one must not reach over the parenthesis behind it.
+        both = condition if given is None else " AND ".join(f"({_closed(each)})" for each in (given, condition))
         return self._but(filter=both, **({} if zone is None else {"timezone": zone}))
 
     filter = where
@@ -148,6 +150,10 @@ class TableRead:
         return f"TableRead({self._plan.options['path']}, version={self.version}, {self.schema.simpleString()})"
 
 
+def _closed(condition: str) -> str:
+    return f"{condition}\n" if "--" in condition.rpartition("\n")[2] else condition
+
+
 def _scanned(reader: PartitionReader, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return reader.batches(from_descriptions(batches))
 
@@ -181,7 +187,7 @@ def read(
     spark: SparkSession,
     uri: str | os.PathLike[str],
     *,
-    columns: Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     filter: str | None = None,
     version: int | None = None,
     nanoseconds: str = "error",
@@ -196,7 +202,7 @@ def read(
     Args:
         spark: A session, classic or Connect.
         uri: The table, of either format.
-        columns: Columns to read, in this order; None for all.
+        columns: Columns to read, in this order, or the name of one; None for all.
         filter: The text of an SQL WHERE clause; only rows for which it is true are read.
         version: The version, None for the newest; it is pinned now.
         nanoseconds: "truncate" truncates times finer than Spark's microseconds, "error" refuses them.
@@ -218,7 +224,7 @@ def read(
         `esker.spark.read(spark, "flights.lance").columns("carrier").where("month = 1").distinct().collect()`
     """
     given = {
-        "columns": None if columns is None else json.dumps(list(columns)),
+        "columns": None if columns is None else json.dumps(list_of_names(columns)),
         "filter": filter,
         "version": version,
         "nanoseconds": None if nanoseconds == "error" else nanoseconds,

@@ -90,7 +90,7 @@ def in_own_words(given: str, sql: str) -> Iterator[None]:
     try:
         yield
     except EskerError as error:
-        message = error.message.replace(sql, given)
+        message = error.message.replace(sql, given) if sql.strip() else error.message
         unknown = _UNKNOWN.search(message)
         if given == sql and unknown is None:
             raise
