@@ -164,3 +164,43 @@ def test_what_filters_mean_otherwise_than_spark_is_what_the_guide_says(
         esker.delta.write_deltalake(uri, rows)
     assert [row["k"] for row in read(uri, filter=condition)] == here
     assert [row.k for row in load(spark, uri).where(condition).orderBy("k").collect()] == of_spark
+
+
+@pytest.mark.parametrize("kind", ["lance", "delta"])
+@pytest.mark.parametrize(
+    ("condition", "here", "of_spark"),
+    [
+        ("a[1] = 1", [0], [1]),
+        ("concat(s, 'x') = 'x'", [1], []),
+        ("s || 'x' IS NULL", [1], [1]),
+        ("substring(s, -2) = 'ba'", [], [2]),
+        ("substring(s, 0, 2) = 'ab'", [], [2]),
+        ("right(s, 2) = 'ba' AND left(s, 2) = 'ab'", [2], [2]),
+        ("regexp_replace(s, 'a', 'z') = 'zba'", [2], []),
+        ("regexp_replace(s, 'a', 'z') = 'zbz'", [], [2]),
+        ("ln(d) IS NULL", [2], [1, 2]),
+        ("NOT isnan(d)", [0, 1], [0, 1, 2]),
+        ("extract(dow FROM dt) = 0", [0], []),
+        ("extract(dow FROM dt) = 1", [1], [0]),
+        ("date_format(dt, 'yyyy') = '2024'", [], [0, 1]),
+        ("cast(ts AS string) = '2024-03-10 12:00:00'", [], [0]),
+        ("cast(d * 4e19 AS string) = '1.0E20'", [], [0]),
+        ("cast(p AS int) = 1", [1], [0, 1]),
+        ("floor(p) = 1", [0, 1], [0, 1]),
+    ],
+)
+def test_functions_that_mean_otherwise_than_in_spark_are_those_of_the_guide(
+    spark: SparkSession, kind: str, condition: str, here: list[int], of_spark: list[int], tmp_path: Path
+) -> None:
+    uri = str(tmp_path / "t")
+    days = [dt.date(2024, 3, 10), dt.date(2024, 3, 11), None]
+    values = {"a": [[1, 2], [2, 1], None], "s": ["Ab", None, "aba"], "d": [2.5, -2.5, None], "dt": days}
+    times = pa.array([dt.datetime(2024, 3, 10, 12), None, None], pa.timestamp("us", "UTC"))
+    prices = pa.array([Decimal("1.25"), Decimal("1.00"), None], pa.decimal128(10, 2))
+    rows = pa.table({"k": [0, 1, 2], **values, "ts": times, "p": prices})
+    if kind == "lance":
+        esker.write_dataset(rows, uri)
+    else:
+        esker.delta.write_deltalake(uri, rows)
+    assert [row["k"] for row in read(uri, filter=condition)] == here
+    assert [row.k for row in load(spark, uri).where(condition).orderBy("k").collect()] == of_spark
