@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import lance
 import pyarrow as pa
@@ -13,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 import esker.spark
+from esker.exceptions import EskerError
 from tests.spark.conftest import by_pylance, data_files, load, save
 from tests.spark.jobs import wrote
 
@@ -176,3 +178,16 @@ def test_an_overwrite_keeps_types_whatever_the_case_of_names(uri: str) -> None:
     wrote(uri, frame, [{"N": 2, "V": [2.5, 3.5]}], overwrite=True)
     assert by_pylance(uri).schema == pa.schema({"N": pa.uint8(), "V": pa.list_(pa.float32(), 2)})
     assert by_pylance(uri).to_pylist() == [{"N": 2, "V": [2.5, 3.5]}]
+
+
+@pytest.mark.parametrize("table_format", ["lance", "delta"])
+def test_rows_without_columns_are_refused_and_take_no_table_away(
+    spark: SparkSession, numbers: DataFrame, tmp_path: Path, table_format: str
+) -> None:
+    uri = str(tmp_path / "t")
+    for _ in range(2):
+        for mode in ("append", "overwrite"):
+            with pytest.raises(EskerError, match="at least one column, found none|found id, name missing"):
+                esker.spark.write(spark.range(3).select(), uri, mode=mode, table_format=table_format)
+        esker.spark.write(numbers, uri, mode="ignore", table_format=table_format)
+    assert esker.spark.read(spark, uri).count() == numbers.count()

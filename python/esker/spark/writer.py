@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 
 from esker._native.schema import Schema
 from esker._native.table import Manifest
-from esker.exceptions import AlreadyExistsError, UnsupportedError
+from esker.exceptions import AlreadyExistsError, InvalidArgumentError, UnsupportedError
 from esker.lance.log import entry_of
 from esker.lance.write.compression import compression_of
 from esker.spark.cast import cast_batch
@@ -153,6 +153,7 @@ def plan_write(
     Raises:
         AlreadyExistsError: The save mode is "error", and there is a table.
         NotFoundError: There is no table, and a branch of another one belongs there.
+        InvalidArgumentError: The DataFrame has no columns.
         SchemaMismatchError: The DataFrame does not fit the table that it is appended to.
         UnsupportedError: A column has a type that a table cannot hold, or the table is from a newer writer.
     """
@@ -168,6 +169,9 @@ def plan_write(
                 f'a Lance table at {address.uri} exists already; use mode="append" or mode="overwrite"',
                 uri=address.uri,
             )
+    if not schema.fields:
+        # A table has as many rows as its columns: these would be none.
+        raise InvalidArgumentError("expected a DataFrame of at least one column, found none; select some")
     plan = FragmentPlan(
         address=address,
         token=str(uuid.uuid4()),
