@@ -152,6 +152,10 @@ def test_an_unknown_option_offers_the_nearest(given: str, meant: str, table: tup
         ({"tableFormat": "iceberg"}, "option tableFormat: expected one of lance, delta"),
         ({"tableFormat": "delta", "txnAppId": "x"}, "options txnAppId and txnVersion together"),
         ({"tableFormat": "delta", "partitionColumns": "zz"}, "'zz'"),
+        # With a number of more than 64 bits in its log a Delta table could be read by nobody.
+        ({"tableFormat": "delta", "txnAppId": "x", "txnVersion": str(2**63)}, "option txnVersion: .* up to 9223372036"),
+        ({"tableFormat": "delta", "txnAppId": "x", "txnVersion": str(-(2**63) - 1)}, "option txnVersion: .* from -922"),
+        ({"maxBytesPerFile": str(10**30)}, "option maxBytesPerFile: expected a whole number up to 9223372036854775807"),
     ],
 )
 def test_a_wrong_value_is_told_of_by_the_name_of_the_option(

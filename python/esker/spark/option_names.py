@@ -20,6 +20,7 @@ __all__ = ["CATALOG", "Given", "Option", "checked_path"]
 
 _EVERY = ("lance", "delta")
 _PROPERTY = "delta."
+_MOST = 2**63 - 1
 """How names of properties of Delta tables start."""
 
 
@@ -185,7 +186,7 @@ class Given:
         """The value of an option as a whole number.
 
         Raises:
-            InvalidArgumentError: It is not a whole number, or less than `least`.
+            InvalidArgumentError: It is not a whole number, less than `least`, or not one of 64 bits.
         """
         value = self.get(name)
         if value is None:
@@ -194,6 +195,11 @@ class Given:
             number = int(value)
         except ValueError:
             number = least - 1
+        if number > _MOST:
+            # A log with such a number can be read by nobody.
+            raise InvalidArgumentError(
+                f"option {self.shown(name)}: expected a whole number up to {_MOST}, found {value!r}"
+            )
         if number < least:
             raise InvalidArgumentError(
                 f"option {self.shown(name)}: expected a whole number from {least}, found {value!r}"
