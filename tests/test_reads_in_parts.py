@@ -134,7 +134,7 @@ def test_one_long_value_leaves_the_chunks_behind_it_as_they_are(tmp_path: Path) 
 
 @pytest.mark.parametrize("condition", ["length(t) > 5", "t like '%3'"])
 def test_a_filter_asked_before_chunks_holds_little_of_few_long_texts(tmp_path: Path, condition: str) -> None:
-    # As values they take more than 32-bit offsets can count; where other columns are large, many rows are asked at once.
+    # As values they take more than 32-bit offsets can count. Beside large columns, many rows are asked at once.
     rows, size = 40_000, 60_000
     few = pa.array([f"{number:0{size}d}" for number in range(10)])
     keys = pa.array([row % 10 for row in range(rows)], pa.int8())

@@ -20,8 +20,9 @@ __all__ = ["CATALOG", "Given", "Option", "checked_path"]
 
 _EVERY = ("lance", "delta")
 _PROPERTY = "delta."
-_MOST = 2**63 - 1
 """How names of properties of Delta tables start."""
+_MOST = 2**63 - 1
+"""The largest number of 64 bits."""
 
 
 @dataclass(frozen=True)
