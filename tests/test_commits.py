@@ -142,8 +142,11 @@ def test_numbers_outlive_every_writer_but_a_restore_by_the_peer(uri: str) -> Non
     assert esker.dataset(uri).config() == {}
 
 
-@pytest.mark.parametrize("application", [("", 1), ("job", -1)])
-def test_an_application_has_a_name_and_a_number(application: tuple[str, int], uri: str) -> None:
+@pytest.mark.parametrize(
+    "application",
+    [("", 1), ("job", -1), ("job", "1"), ("job", 1.5), ("job", True), ("job", 2**63), (1, 1), ("job",), "jo"],
+)
+def test_an_application_has_a_name_and_a_number(application: Any, uri: str) -> None:
     with pytest.raises(InvalidArgumentError, match="expected application"):
         esker.write_dataset(_ids(0, 1), uri, application=application)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid as _uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 
 from ..._native import table as native
 from ...exceptions import InvalidArgumentError, InvalidChangeError, UnsupportedChangeError
@@ -67,14 +68,25 @@ def application_properties(
     """Transaction properties with an application's id and number added.
 
     Raises:
-        InvalidArgumentError: The id is empty, or the number negative.
+        InvalidArgumentError: They are not a text that is not empty, and a whole number of 63 bits.
     """
     if application is None:
         return properties
+    if not _is_numbered(application):
+        raise InvalidArgumentError(
+            f"expected application as a non-empty id and a number from 0 to {2**63 - 1}, found {application!r}"
+        )
     name, version = application
-    if not name or version < 0:
-        raise InvalidArgumentError(f"expected application as a non-empty id and a number from 0, found {application!r}")
     return {**(properties or {}), APPLICATION_ID: name, APPLICATION_VERSION: str(version)}
+
+
+def _is_numbered(given: object) -> bool:
+    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) != 2:
+        return False
+    name, version = given
+    if isinstance(version, bool) or not isinstance(version, Integral):
+        return False
+    return isinstance(name, str) and name != "" and 0 <= int(version) < 2**63
 
 
 def merged_append(transactions: Sequence[Transaction]) -> Transaction:
