@@ -7,11 +7,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import esker
+from esker.lance.change import column_update
+from esker.lance.merge import in_place
 
 PROGRAM = """
 import sys, time
@@ -51,3 +54,27 @@ def test_ctrl_c_ends_a_write_of_rows_without_end(uri: str, verb: str) -> None:
     assert b"KeyboardInterrupt" in errors
     assert len(list(data.iterdir())) == 1
     assert esker.dataset(uri).to_table()["id"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_a_merge_in_place_that_ends_between_two_fragments_leaves_no_file(
+    uri: str, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    table = pa.table({"id": range(80), "a": range(80), "b": range(80)})
+    dataset = esker.write_dataset(table, uri, max_rows_per_file=10)
+    before = sorted(Path(uri, "data").iterdir())
+    done: list[int] = []
+
+    def update(*given: Any) -> Any:
+        if len(done) == 4:
+            raise error
+        done.append(1)
+        return column_update.update_columns(*given)
+
+    monkeypatch.setattr(in_place, "update_columns", update)
+    merge = dataset.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns")
+    with pytest.raises(error):
+        merge.execute(pa.table({"id": range(80), "a": range(80)}))
+    assert len(done) == 4
+    assert sorted(Path(uri, "data").iterdir()) == before
+    assert esker.dataset(uri).to_table().equals(table)

@@ -13,6 +13,7 @@ from ..._native.merge import MergeRequest, MergeSource, changed_rows
 from ...arrow.batches import read_all
 from ...arrow.blob_arrays import holds_blobs
 from ...arrow.picking import kept
+from ...commit.orphans import StagedFiles
 from ...exceptions import InvalidArgumentError
 from ..change.column_update import update_columns
 from ..fragment_metadata import FragmentMetadata
@@ -61,24 +62,30 @@ def merged_columns(table: TableVersion, source: MergeSource, request: MergeReque
     fields: list[int] = []
     there = {fragment.id: fragment for fragment in table.fragments}
     fragments = pc.shift_right(rows[ROW_ADDRESS], pa.scalar(32, pa.uint64()))
-    for number in sorted(pc.unique(fragments).to_pylist()):
-        if number not in there:
-            raise InvalidArgumentError(f"expected fragment {number} in version {table.number}, found none")
-        own = kept(rows, pc.equal(fragments, pa.scalar(number, pa.uint64())))
-        changed = update_columns(table, there[number], own, ROW_ADDRESS, ROW_ADDRESS)
-        updated.append(changed.fragment)
-        fields = changed.fields
-        offsets[number] = changed.matched
+    # Ctrl-C or an error at one fragment leaves no files of those before it.
+    with StagedFiles() as staged:
+        for number in sorted(pc.unique(fragments).to_pylist()):
+            if number not in there:
+                raise InvalidArgumentError(f"expected fragment {number} in version {table.number}, found none")
+            own = kept(rows, pc.equal(fragments, pa.scalar(number, pa.uint64())))
+            changed = update_columns(table, there[number], own, ROW_ADDRESS, ROW_ADDRESS)
+            staged.add(table.store, _staged(changed.fragment))
+            updated.append(changed.fragment)
+            fields = changed.fields
+            offsets[number] = changed.matched
     operation = LanceOperation.Update(
         updated_fragments=[FragmentMetadata.from_native(fragment) for fragment in updated],
         fields_modified=fields,
         update_mode="rewrite_columns",
         updated_fragment_offsets=offsets if table.has_stable_row_ids else None,
     )
-    files = [fragment.files[-1] for fragment in updated]
     return PreparedMerge(
         operation,
         {"num_inserted_rows": 0, "num_updated_rows": rows.num_rows, "num_deleted_rows": 0},
-        [f"data/{file.path}" for file in files],
-        sum(file.file_size_bytes or 0 for file in files),
+        [_staged(fragment) for fragment in updated],
+        sum(fragment.files[-1].file_size_bytes or 0 for fragment in updated),
     )
+
+
+def _staged(fragment: native.Fragment) -> str:
+    return f"data/{fragment.files[-1].path}"

@@ -25,17 +25,20 @@ pub(super) enum SourceParts {
 }
 
 impl SourceParts {
-    /// Partitions the source so that the columns `held`, which must be in memory, take about `limit` bytes or less in each partition.
+    /// Partitions the source so that the columns `held`, which must be in memory, take about `limit` bytes or less in each partition; batch
+    /// by batch while `go_on` does not fail.
     pub fn new(
         source: &Arc<MergeSource>,
         encoder: &KeyEncoder,
         on: &[usize],
         held: &[usize],
         limit: u64,
+        go_on: impl Fn() -> Result<()>,
     ) -> Result<Self> {
         let mut bytes = source.num_rows().saturating_mul(BYTES_PER_ROW);
         let columns: Vec<usize> = on.iter().chain(held).copied().collect();
         for batch in source.batches() {
+            go_on()?;
             let held = batch?
                 .project(&columns)
                 .map_err(|e| TableError::invalid(e.to_string()))?;
@@ -50,6 +53,7 @@ impl SourceParts {
         let mut spill = Spill::create(&spill_folder(), source.schema().clone(), parts)?;
         let mut waiting = Waiting::new(parts, limit);
         for batch in source.batches() {
+            go_on()?;
             let batch = batch?;
             let keys = encoder.encode(&project(&batch, on)?)?;
             for (part, rows) in part_rows(&keys, parts).into_iter().enumerate() {

@@ -153,7 +153,15 @@ impl Producer {
             filter: self.filter.take(),
             ..Produced::default()
         };
-        let source = SourceParts::new(&self.source, &self.encoder, &self.on, &self.condition_columns, limit)?;
+        let go_on = || self.request.check_stop();
+        let source = SourceParts::new(
+            &self.source,
+            &self.encoder,
+            &self.on,
+            &self.condition_columns,
+            limit,
+            go_on,
+        )?;
         let target = match source.len() {
             1 => None,
             parts => Some(handle.block_on(self.part_target(parts, limit))?),
@@ -210,6 +218,7 @@ impl Producer {
         let mut table = KeyTable::default();
         let mut held = ConditionRows::default();
         for batch in source.batches(part) {
+            self.request.check_stop()?;
             let batch = batch?;
             table.push(self.encoder.encode(&project(&batch, &self.on)?)?)?;
             if !self.condition_columns.is_empty() {
@@ -220,6 +229,7 @@ impl Producer {
                 );
             }
         }
+        self.request.check_stop()?;
         table.index();
         let table = Arc::new(table);
         let matches = match target {

@@ -182,7 +182,7 @@ proptest! {
         }
         prop_assert_eq!(source.num_rows() as usize, expected.len());
         let encoder = KeyEncoder::new([("k", DataType::Int64)]).unwrap();
-        let parts = SourceParts::new(&Arc::new(source), &encoder, &[0], &[], part).unwrap();
+        let parts = SourceParts::new(&Arc::new(source), &encoder, &[0], &[], part, || Ok(())).unwrap();
         let mut all = Vec::new();
         let mut seen: HashMap<i64, usize> = HashMap::new();
         for part in 0..parts.len() {

@@ -19,9 +19,10 @@ use super::fragment_reader::FragmentProjection;
 const FAR_CHUNK_BYTES: u64 = 8 * 1024 * 1024;
 const NEAR_CHUNK_BYTES: u64 = 2 * 1024 * 1024;
 
-/// The bytes of each column that the chunks of wide tables are to have, up to those of a chunk behind a network: what a page needs is looked
-/// up for each chunk, and the items of its dictionary are far away again after the other columns.
-const COLUMN_BYTES: u64 = 64 * 1024;
+/// The bytes of each column that the chunks of wide tables are to have, and the most of all: what a page needs is looked up for each chunk, and
+/// the items of its dictionary are far away again after the other columns.
+const COLUMN_BYTES: u64 = 128 * 1024;
+const WIDE_CHUNK_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The target size of a chunk in small fragments: the least that is worth a task of its own.
 const SMALL_CHUNK_BYTES: u64 = 1024 * 1024;
@@ -61,6 +62,9 @@ const PERMIT_BYTES: u64 = 64 * 1024;
 /// The most bytes that the columns of a chunk are to take in memory, unless a single batch takes more; behind a network, and elsewhere.
 const FAR_DECODED_BYTES: u64 = 64 * 1024 * 1024;
 const NEAR_DECODED_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The same for each column of wide tables whose values have one length each, up to twice as many in all.
+const COLUMN_DECODED_BYTES: u64 = 320 * 1024;
 
 /// The same for values of any length, which files may hold in few bytes: so many times the bytes of the chunk in its files, from these on.
 const TIMES_DECODED: u64 = 3;
@@ -130,8 +134,12 @@ pub(super) fn chunk_size(
 
 /// The target size of a chunk of so many columns.
 fn target_bytes(columns: u64, is_far: bool) -> u64 {
-    let least = if is_far { FAR_CHUNK_BYTES } else { NEAR_CHUNK_BYTES };
-    columns.saturating_mul(COLUMN_BYTES).clamp(least, FAR_CHUNK_BYTES)
+    match is_far {
+        true => FAR_CHUNK_BYTES,
+        false => columns
+            .saturating_mul(COLUMN_BYTES)
+            .clamp(NEAR_CHUNK_BYTES, WIDE_CHUNK_BYTES),
+    }
 }
 
 /// The same with larger chunks for filters that keep few rows, where rows are wide beside the filter's columns: a chunk of a few blobs would
@@ -272,6 +280,7 @@ pub(super) struct Decoded {
     is_known: Arc<AtomicBool>,
     /// Whether the types tell all, so that nothing has to be seen.
     is_fixed: bool,
+    columns: u64,
     /// Rows of the chunks that were read, and those of them that came out.
     rows: Arc<AtomicU64>,
     kept: Arc<AtomicU64>,
@@ -286,6 +295,7 @@ impl Decoded {
             bytes_per_row: Arc::new(AtomicU64::new(bytes_per_row)),
             is_known: Arc::new(AtomicBool::new(is_fixed)),
             is_fixed,
+            columns: schema.fields().len() as u64,
             rows: Arc::default(),
             kept: Arc::default(),
         }
@@ -346,7 +356,10 @@ impl Decoded {
     pub(super) fn bounded(&self, rows: u64, size: ChunkSize, batch_size: Option<usize>, is_far: bool) -> u64 {
         let bytes = match is_far {
             true => FAR_DECODED_BYTES,
-            false if self.is_fixed => NEAR_DECODED_BYTES,
+            false if self.is_fixed => self
+                .columns
+                .saturating_mul(COLUMN_DECODED_BYTES)
+                .clamp(NEAR_DECODED_BYTES, 2 * NEAR_DECODED_BYTES),
             false => {
                 let in_files = size.rows.saturating_mul(size.bytes_per_row);
                 let most = in_files.saturating_mul(TIMES_DECODED);
@@ -492,13 +505,16 @@ mod tests {
             unit: 4096,
             bytes_per_row: 1,
         };
-        let numbers = of(&vec![DataType::Int64; 64]);
-        assert_eq!(numbers.bytes_per_row(), 512);
-        assert_eq!(numbers.bounded(size.rows, size, None, false), 32 * 1024);
-        assert_eq!(numbers.bounded(size.rows, size, None, true), 128 * 1024);
+        let numbers = of(&vec![DataType::Int64; 32]);
+        assert_eq!(numbers.bytes_per_row(), 256);
+        assert_eq!(numbers.bounded(size.rows, size, None, false), 64 * 1024);
+        assert_eq!(numbers.bounded(size.rows, size, None, true), 256 * 1024);
         assert_eq!(numbers.bounded(1000, size, None, false), 1000);
-        assert_eq!(numbers.bounded(size.rows, size, Some(10_000), false), 30_000);
-        assert_eq!(numbers.bounded(size.rows, size, Some(50_000), false), 50_000);
+        assert_eq!(numbers.bounded(size.rows, size, Some(30_000), false), 60_000);
+        assert_eq!(numbers.bounded(size.rows, size, Some(100_000), false), 100_000);
+        // Of more columns at most twice as many bytes.
+        let wide = of(&vec![DataType::Int64; 128]);
+        assert_eq!(wide.bounded(size.rows, size, None, false), 32 * 1024);
         // Wide rows that are blocks all the same: one unit at least.
         assert_eq!(
             of(&vec![DataType::Int64; 4000]).bounded(size.rows, size, None, false),
@@ -568,7 +584,7 @@ mod tests {
     fn test_chunks_of_many_columns_are_larger() {
         assert_eq!(target_bytes(1, false), NEAR_CHUNK_BYTES);
         assert_eq!(target_bytes(100, false), 100 * COLUMN_BYTES);
-        assert_eq!(target_bytes(u64::MAX, false), FAR_CHUNK_BYTES);
+        assert_eq!(target_bytes(u64::MAX, false), WIDE_CHUNK_BYTES);
         assert_eq!(target_bytes(1, true), FAR_CHUNK_BYTES);
     }
 
