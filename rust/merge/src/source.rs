@@ -12,6 +12,9 @@ use crate::spill::Spill;
 /// The approximate size of a block on disk, in bytes of rows.
 pub const BLOCK_BYTES: usize = 4 << 20;
 
+/// The most rows of a batch in memory.
+const SLICE_ROWS: usize = 64 * 1024;
+
 /// Rows that can be read any number of times.
 #[derive(Debug)]
 pub struct MergeSource {
@@ -45,7 +48,7 @@ impl MergeSource {
                 held = Held::Disk(spill);
             }
             match &mut held {
-                Held::Memory(kept) => kept.push(batch),
+                Held::Memory(kept) => kept.extend(slices(&batch)),
                 Held::Disk(spill) => write(spill, &batch)?,
             }
         }
@@ -85,6 +88,12 @@ impl MergeSource {
             Held::Disk(spill) => Box::new(spill.read(0)),
         }
     }
+}
+
+/// A batch in slices: between two of them a merge looks whether it is to stop.
+fn slices(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> + '_ {
+    let starts = (0..batch.num_rows()).step_by(SLICE_ROWS);
+    starts.map(|start| batch.slice(start, SLICE_ROWS.min(batch.num_rows() - start)))
 }
 
 fn write(spill: &mut Spill, batch: &RecordBatch) -> Result<()> {
