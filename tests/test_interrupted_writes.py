@@ -56,6 +56,26 @@ def test_ctrl_c_ends_a_write_of_rows_without_end(uri: str, verb: str) -> None:
     assert esker.dataset(uri).to_table()["id"].to_pylist() == [1]
 
 
+def test_ctrl_c_ends_an_update_that_has_started_a_file(uri: str) -> None:
+    rows = 2_000_000
+    esker.write_dataset(pa.table({"id": range(rows), "t": [f"text {row} of some length" for row in range(rows)]}), uri)
+    data = Path(uri, "data")
+    before = sorted(data.iterdir())
+    program = "import esker, sys; esker.dataset(sys.argv[1]).update({'t': \"concat(t, t)\"})"
+    writer = subprocess.Popen([sys.executable, "-c", program, uri], stderr=subprocess.PIPE)
+    try:
+        until = time.monotonic() + 60
+        while len(list(data.iterdir())) == len(before) and time.monotonic() < until:
+            time.sleep(0.001)
+        writer.send_signal(signal.SIGINT)
+        _, errors = writer.communicate(timeout=60)
+    finally:
+        writer.kill()
+    assert b"KeyboardInterrupt" in errors
+    assert sorted(data.iterdir()) == before
+    assert esker.dataset(uri).version == 1
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
 def test_a_merge_in_place_that_ends_between_two_fragments_leaves_no_file(
     uri: str, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
