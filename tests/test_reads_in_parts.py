@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -137,12 +138,17 @@ def test_a_filter_asked_before_chunks_holds_little_of_few_long_texts(tmp_path: P
     # As values they take more than 32-bit offsets can count. Beside large columns, many rows are asked at once.
     rows, size = 40_000, 60_000
     few = pa.array([f"{number:0{size}d}" for number in range(10)])
-    keys = pa.array([row % 10 for row in range(rows)], pa.int8())
-    texts = pa.chunked_array([few.take(keys.slice(start, 4_000)) for start in range(0, rows, 4_000)])
-    payload = np.random.default_rng(1).bytes(rows * 1_500)
-    wide = pa.FixedSizeBinaryArray.from_buffers(pa.binary(1_500), rows, [None, pa.py_buffer(payload)])
-    table = pa.table({"id": pa.array(range(rows)), "t": texts, "wide": wide.cast(pa.binary())})
-    esker.write_dataset(table, tmp_path / "t", durable=False)
+    rng = np.random.default_rng(1)
+    schema = pa.schema([("id", pa.int64()), ("t", pa.utf8()), ("wide", pa.binary())])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for start in range(0, rows, 4_000):
+            ids = pa.array(range(start, start + 4_000))
+            wide = pa.array([rng.bytes(1_500) for _ in range(4_000)])
+            texts = few.take(pa.array([row % 10 for row in range(4_000)]))
+            yield pa.record_batch([ids, texts, wide], schema=schema)
+
+    esker.write_dataset(pa.RecordBatchReader.from_batches(schema, batches()), tmp_path / "t", durable=False)
     found = esker.dataset(tmp_path / "t").scanner(filter=condition).to_batches()
     assert sum(batch.num_rows for batch in found) == (rows if condition.startswith("length") else rows // 10)
 
