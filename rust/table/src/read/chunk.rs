@@ -319,11 +319,11 @@ async fn test(
     let mut all: Vec<Tested> = Vec::new();
     // Of what is longer than was expected: how many rows have fitted.
     let (mut fits, mut held) = (piece, 0_usize);
-    let mut left = pieces_of(rows.to_vec(), piece_rows(plan));
+    let mut left = pieces_of(rows.to_vec(), PIECE_UNIT, piece_rows(plan));
     while let Some(piece) = left.pop() {
         let rows = count(&piece);
         if rows / 2 > fits {
-            left.extend(pieces_of(piece, fits.saturating_mul(2)));
+            left.extend(pieces_of(piece, 1, fits.saturating_mul(2)));
             continue;
         }
         let most = match hold {
@@ -335,7 +335,7 @@ async fn test(
             Err(error) => match error.too_large().filter(|_| most < usize::MAX) {
                 Some(times) => {
                     fits = fewer(rows, times);
-                    left.extend(pieces_of(piece, fits));
+                    left.extend(pieces_of(piece, 1, fits));
                     continue;
                 }
                 None => return Err(error),
@@ -363,7 +363,7 @@ async fn test(
                 if bytes > most && rows > 1 {
                     // What is small as keys and values is to come out as values.
                     fits = fewer(rows, (bytes / most.max(1)) as u64);
-                    left.extend(pieces_of(piece, fits));
+                    left.extend(pieces_of(piece, 1, fits));
                     continue;
                 }
                 let part = if fits < u64::MAX { JOINED_PART } else { 1 };
@@ -409,9 +409,10 @@ fn fewer(rows: u64, times: u64) -> u64 {
     rows.div_ceil(times.saturating_mul(2).max(2)).max(1)
 }
 
-/// Rows in pieces of `most` at most, the last one first.
-fn pieces_of(rows: Vec<Range<u64>>, most: u64) -> Vec<Vec<Range<u64>>> {
-    let mut pieces: Vec<Vec<Range<u64>>> = groups_by(rows, PIECE_UNIT, || most).collect();
+/// Rows in pieces of `most` and what is left to a multiple of `unit`, the last one first. What is cut to be smaller has units of one row: to
+/// the next multiple there may be as many rows as before.
+fn pieces_of(rows: Vec<Range<u64>>, unit: u64, most: u64) -> Vec<Vec<Range<u64>>> {
+    let mut pieces: Vec<Vec<Range<u64>>> = groups_by(rows, unit, || most).collect();
     pieces.reverse();
     pieces
 }
@@ -674,4 +675,34 @@ fn split(plan: &ChunkPlan, batch: RecordBatch) -> Result<Vec<RecordBatch>> {
     Ok(starts
         .map(|start| batch.slice(start, size.min(batch.num_rows() - start)))
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_what_is_cut_has_fewer_rows_wherever_it_starts() {
+        for start in [0, 1, 4095, 8193] {
+            for rows in [2, 3, 4097, 8191, 8194, 20_000] {
+                let range = start..start + rows;
+                for most in [
+                    fewer(rows, 0),
+                    fewer(rows, 1),
+                    fewer(rows, 3),
+                    (rows - 1).next_multiple_of(2) / 2,
+                ] {
+                    let pieces = pieces_of(std::iter::once(range.clone()).collect(), 1, most);
+                    assert!(
+                        pieces.iter().all(|piece| count(piece) <= most && count(piece) < rows),
+                        "{range:?}"
+                    );
+                    assert_eq!(pieces.iter().map(|piece| count(piece)).sum::<u64>(), rows);
+                }
+            }
+        }
+        // Pages' own units are for what is not cut.
+        let whole = pieces_of(std::iter::once(1..8192).collect(), PIECE_UNIT, 4096);
+        assert_eq!(whole.len(), 1);
+    }
 }
