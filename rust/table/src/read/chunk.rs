@@ -686,12 +686,7 @@ mod tests {
         for start in [0, 1, 4095, 8193] {
             for rows in [2, 3, 4097, 8191, 8194, 20_000] {
                 let range = start..start + rows;
-                for most in [
-                    fewer(rows, 0),
-                    fewer(rows, 1),
-                    fewer(rows, 3),
-                    (rows - 1).next_multiple_of(2) / 2,
-                ] {
+                for most in [fewer(rows, 0), fewer(rows, 1), fewer(rows, 3), (rows - 1).div_ceil(2)] {
                     let pieces = pieces_of(std::iter::once(range.clone()).collect(), 1, most);
                     assert!(
                         pieces.iter().all(|piece| count(piece) <= most && count(piece) < rows),
