@@ -40,6 +40,36 @@ def test_discovery_survives_whatever_is_missing(missing: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_all_names_are_there_though_none_is_imported_before_it_is_used() -> None:
+    code = (
+        "import sys, esker.spark; from esker.spark import *\n"
+        "import esker.spark.source, esker.spark.streaming.sink, esker.spark.streaming.upsert, esker.spark.table_read\n"
+        "for name in esker.spark.__all__:\n"
+        "    assert name in dir(esker.spark) and callable(getattr(esker.spark, name)), name\n"
+        "    assert globals()[name] is getattr(esker.spark, name), name\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with pytest.raises(AttributeError, match="module 'esker.spark' has no attribute 'upsert'"):
+        esker.spark.upsert  # noqa: B018
+
+
+def test_processes_that_read_and_write_do_not_wait_for_what_they_do_not_use() -> None:
+    """Spark starts processes for each plan and for each stream."""
+    code = "import sys, esker.spark.source; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found = set(done.stdout.split())
+    assert "esker.spark.reader" in found
+    rooms = {"cleanup", "compaction", "merge", "change"}
+    unwanted = {f"esker.lance.{room}" for room in rooms} | {
+        "esker.dataset",
+        "esker.repo",
+        "esker.delta.table",
+        "pandas",
+    }
+    assert not {name for name in found if any(name == one or name.startswith(f"{one}.") for one in unwanted)}
+
+
 def test_the_format_is_found_without_registration_and_by_hand(spark: SparkSession, numbers: str) -> None:
     # A registration on top of the discovery must do no harm.
     assert load(spark, numbers).count() == ROWS

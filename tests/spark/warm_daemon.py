@@ -2,7 +2,8 @@
 
 from pyspark.daemon import manager
 
-import esker.spark  # noqa: F401
+import esker.spark.source
+import esker.spark.streaming.upsert  # noqa: F401
 
 if __name__ == "__main__":
     manager()
