@@ -39,8 +39,8 @@ from tests.spark.streams import Batch
 
 SCHEMA = T.StructType().add("id", T.LongType()).add("by", T.StringType())
 BATCHES = 4
-_SCHEME = "historyfault"
-_LOGS = ("_versions/", "_delta_log/")
+SCHEME = "historyfault"
+_LOGS = ("_versions/", "_delta_log/", "_esker/refs/")
 Strikes = Mapping[tuple[str, int], str]
 FAULTS = ("fail", "lose_reply", "die")
 CTRL_C = "interrupt"
@@ -101,8 +101,9 @@ class Weather:
 WEATHER = Weather()
 
 
-def _open(uri: str, options: Mapping[str, str], durable: bool) -> Store:
-    return FaultStore(Store(uri.removeprefix(f"{_SCHEME}://"), durable=False), "", watch=WEATHER).store
+def open_store(uri: str, options: Mapping[str, str], durable: bool) -> Store:
+    """A store below which the weather is."""
+    return FaultStore(Store(uri.removeprefix(f"{SCHEME}://"), durable=False), "", watch=WEATHER).store
 
 
 class _Frame:
@@ -137,7 +138,7 @@ class Course:
         self.faults = faults
         random.seed(seed)
         self.path = str(folder / "t")
-        self.uri = f"{_SCHEME}://{self.path}"
+        self.uri = f"{SCHEME}://{self.path}"
         self.kind = self.rng.choice(("lance", "delta"))
         self.mode = self.rng.choice(("append", "append", "upsert", "complete"))
         self.expected: Counter[tuple[int, str]] = Counter()
@@ -278,7 +279,7 @@ class Course:
 def course(seed: int, faults: Sequence[str] = FAULTS) -> Course:
     """Runs a history; what is wrong is an `AssertionError`."""
     with suppress(Exception):
-        register(_SCHEME, _open)
+        register(SCHEME, open_store)
     folder = Path(tempfile.mkdtemp())
     try:
         made = Course(seed, folder, faults)

@@ -106,12 +106,10 @@ def test_streams_to_a_repository_are_refused_with_what_to_do(
     rows_of = spark.readStream.format("esker").load(repo.branch("main").store_uri("lake/lance"))
     branch = repo.branch("feature/x")
     for at in ("lake/lance", "lake/delta", "lake/new"):
-        with pytest.raises(UnsupportedError, match="foreachBatch") as raised:
-            esker.spark.upsert_stream(rows_of, branch.store_uri(at), keys="id")
-        assert "worker" not in str(raised.value)
-        assert "frame" not in str(raised.value)
-        with pytest.raises(UnsupportedError, match="foreachBatch"):
+        with pytest.raises(UnsupportedError, match=r"foreachBatch") as raised:
             EskerSource({"path": branch.store_uri(at)}).streamWriter(rows_of.schema, False)
+        assert "upsert_stream" in str(raised.value)
+        assert "frame" not in str(raised.value)
 
     # What the message advises.
     def merge(batch: DataFrame, number: int) -> None:
@@ -132,6 +130,34 @@ def test_streams_to_a_repository_are_refused_with_what_to_do(
     query.trigger(availableNow=True).start().awaitTermination()
     for at in ("lake/lance", "lake/delta", "lake/new"):
         assert ids(load(spark, branch.store_uri(at))) == [1, 2, 3]
+
+
+def test_an_upsert_writes_to_a_branch_and_to_nothing_else_of_a_repository(
+    spark: SparkSession, repo: Repository, tmp_path: Path
+) -> None:
+    rows_of = spark.readStream.format("esker").load(repo.branch("main").store_uri("lake/lance"))
+    branch = repo.branch("feature/x")
+    others = [address(repo.uri, ref, "lake/lance") for ref in ("feature/x~1", "main@", "none", branch.get_commit().id)]
+    for at in others:
+        with pytest.raises(UnsupportedError, match="a ref that is only read"):
+            esker.spark.upsert_stream(rows_of, at, keys="id")
+    with branch.transact("rows") as tx, pytest.raises(UnsupportedError, match="which a stream outlasts"):
+        esker.spark.upsert_stream(rows_of, tx.store_uri("lake/lance"), keys="id")
+
+    targets = {"lake/lance": None, "lake/delta": None, "lake/new": None, "new/delta": "delta"}
+    for number in (3, 4):
+        append(repo, "main", number)
+        for at, kind in targets.items():
+            before = branch.get_commit()
+            upsert = esker.spark.upsert_stream(rows_of, branch.store_uri(at), keys="id", table_format=kind)
+            upsert = upsert.option("checkpointLocation", str(tmp_path / at)).trigger(availableNow=True)
+            upsert.start().awaitTermination()
+            assert ids(load(spark, branch.store_uri(at))) == list(range(1, number + 1))
+            # A batch is a commit, and so is the first version of a table.
+            is_new = number == 3 and "new" in at
+            *since, base = branch.log(2 + is_new)
+            assert ([commit.metadata["esker.table"] for commit in since], base) == ([at] * len(since), before)
+    assert ids(load(spark, repo.branch("main").store_uri("lake/lance"))) == [1, 2, 3, 4]
 
 
 def test_what_spark_wrote_elsewhere_is_committed_by_an_import(

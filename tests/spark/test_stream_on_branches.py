@@ -17,6 +17,7 @@ from esker.delta import DeltaTable, write_deltalake
 from esker.exceptions import CommitConflictError, InvalidArgumentError, NotFoundError
 from esker.repo import ExpiredError, Repository, branch_store
 from esker.repo.table_address import address
+from tests.spark.stream_histories import upsert_of
 from tests.spark.streams import Query
 
 
@@ -216,3 +217,42 @@ def test_a_task_whose_commit_has_expired_is_told_that_and_not_a_lost_object(
         esker.dataset(at)
     with pytest.raises(ExpiredError, match="has expired"):
         DeltaTable(at)
+
+
+@pytest.mark.parametrize("kind", ["lance", "delta"])
+def test_the_numbers_of_upserts_are_those_of_the_branch(tmp_path: Path, kind: str) -> None:
+    repo = Repository.create(tmp_path / "the lake", committer="me")
+    main = repo.branch("main")
+
+    def batch(number: int, branch: str = "main") -> None:
+        upsert_of(address(repo.uri, branch, "t"), kind, "a query")([{"id": number, "by": "it"}], number)
+
+    def there(branch: str = "main") -> list[int]:
+        at = address(repo.uri, branch, "t")
+        table = DeltaTable(at).to_pyarrow_table() if kind == "delta" else esker.dataset(at).to_table()
+        return sorted(table["id"].to_pylist())
+
+    for number in (0, 1, 1, 0):
+        batch(number)
+    assert there() == [0, 1]
+    made = main.get_commit()
+    # Another branch knows the batches of the one that it was made from.
+    repo.branch("other").create("main")
+    batch(1, "other")
+    assert repo.branch("other").get_commit() == made
+    batch(2, "other")
+    assert (there("other"), there()) == ([0, 1, 2], [0, 1])
+    repo.branch("other").merge_into("main")
+    before = main.get_commit()
+    batch(2)
+    assert main.get_commit() == before
+    # A reset takes batches back: one that is run again is there again, and the next one does not bring it.
+    main.reset_to(made)
+    batch(3)
+    assert there() == [0, 1, 3]
+    main.reset_to(made)
+    batch(2)
+    assert there() == [0, 1, 2]
+    repo.branch("other").delete()
+    with pytest.raises(NotFoundError, match="other"):
+        batch(4, "other")

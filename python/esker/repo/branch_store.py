@@ -23,6 +23,7 @@ from ..store import stores
 from .core.opening import origin_of
 from .core.repository_core import RepositoryCore
 from .errors import ExpiredError
+from .refs.commits import Commit
 from .refs.expired import explained
 from .stores import transactions
 from .stores.branches import BranchStore
@@ -100,6 +101,30 @@ def expired(uri: str, error: NotFoundError, storage_options: Mapping[str, str] |
         return None
 
 
+def is_of_branch(uri: str, storage_options: Mapping[str, str] | None = None) -> bool:
+    """Whether a URI is that of a folder of a branch that is there and can be written to.
+
+    Args:
+        uri: Any.
+        storage_options: Options of the repository's store.
+
+    Example:
+        >>> from esker.repo.branch_store import is_of_branch
+        >>> is_of_branch("s3://bucket/t")
+        False
+    """
+    found = parse(uri)
+    return found is not None and _branch_of(_core_of(found.repository, storage_options or {}), found.ref) is not None
+
+
+def _branch_of(core: RepositoryCore, ref: str) -> Commit | None:
+    """The last commit of the branch that a ref names, if it names one and the repository can be written to."""
+    if core.is_read_only or _NO_BRANCH.search(ref):
+        return None
+    entry = core.log(ref).head()
+    return None if entry is None or entry.kind == "delete" else core.commit_of(entry, ref)
+
+
 def _folder(path: str) -> str:
     return path.strip("/") + "/" if path.strip("/") else ""
 
@@ -110,11 +135,9 @@ def _open_address(uri: str, options: Mapping[str, str], durable: bool) -> Store:
 
 def _open(found: TableAddress, uri: str, options: Mapping[str, str]) -> Store:
     core = _core_of(found.repository, options)
-    if not core.is_read_only and not _NO_BRANCH.search(found.ref):
-        entry = core.log(found.ref).head()
-        if entry is not None and entry.kind != "delete":
-            commit = core.commit_of(entry, found.ref)
-            return BranchStore(core, found.ref, commit, _folder(found.path), uri)
+    commit = _branch_of(core, found.ref)
+    if commit is not None:
+        return BranchStore(core, found.ref, commit, _folder(found.path), uri)
     return _folder_of(core, found.ref, found.path, uri)
 
 

@@ -375,6 +375,32 @@ def read_address(options: Mapping[str, str]) -> TableAddress:
     return replace(address, uri=pinned(address.uri, address.storage_options))
 
 
+def upsert_address(options: Mapping[str, str]) -> TableAddress:
+    """The address of a table whose rows the driver writes by itself: it may be on a branch of a repository.
+
+    Raises:
+        InvalidArgumentError: There is no path, or more than one.
+        UnsupportedError: It is in a repository, and not on a branch.
+    """
+    address = table_address(options)
+    found = _OF_REPOSITORIES.match(address.uri)
+    if found is None:
+        return address
+    from esker.repo.branch_store import is_of_branch
+
+    if found[1] in ("-tx", "-hook"):
+        raise UnsupportedError(
+            f"{address.uri}: expected a table on a branch, found one of a transaction, which a stream outlasts; give "
+            'branch.store_uri("..."), where each batch is a commit'
+        )
+    if not is_of_branch(address.uri, address.storage_options):
+        raise UnsupportedError(
+            f"{address.uri}: expected a table on a branch that is there, found a ref that is only read; give "
+            'repository.branch("...").store_uri("..."), where each batch is a commit'
+        )
+    return address
+
+
 def write_address(options: Mapping[str, str], *, is_stream: bool = False) -> TableAddress:
     """The address of the table that is written to.
 
@@ -389,11 +415,11 @@ def write_address(options: Mapping[str, str], *, is_stream: bool = False) -> Tab
     address = table_address(options)
     if _OF_REPOSITORIES.match(address.uri) and is_stream:
         raise UnsupportedError(
-            f"{address.uri}: expected a folder of a store, found one of a repository: streams write to no branch. "
-            "Let foreachBatch do it, with a function of (batch, number) that writes batch.toArrow() in "
-            "branch.transact(...): merge_insert or write_dataset with application=(a name of the stream, number) "
-            "changes a Lance table once, though Spark runs a batch again after a failure; merge into a Delta table by "
-            "key"
+            f"{address.uri}: expected a folder of a store, found one of a repository: what Spark's workers write would "
+            "not be on the branch. esker.spark.upsert_stream writes there by key; or let foreachBatch do it, with a "
+            "function of (batch, number) that writes batch.toArrow() in branch.transact(...): merge_insert or "
+            "write_dataset with application=(a name of the stream, number) changes a Lance table once, though Spark "
+            "runs a batch again after a failure; merge into a Delta table by key"
         )
     if _OF_REPOSITORIES.match(address.uri):
         raise UnsupportedError(

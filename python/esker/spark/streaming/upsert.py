@@ -24,7 +24,7 @@ from esker.lance.merge.merge import key_columns
 from esker.lance.version import TableVersion
 from esker.spark.cast import cast_batch
 from esker.spark.matching import check_append, replacing_schema
-from esker.spark.options import TableAddress, WriteOptions, write_address
+from esker.spark.options import TableAddress, WriteOptions, upsert_address
 from esker.spark.spelling import list_of_names, spelled_as
 from esker.spark.streaming.automatic_compaction import compact
 from esker.spark.streaming.batch_identity import QUERY_ID
@@ -52,9 +52,12 @@ def upsert_stream(
     table that is not there is made so that its change feed can be streamed: with stable row ids, a Delta table with
     `delta.enableChangeDataFeed`. A null in a key matches nothing, as in SQL: such rows are inserted, each of them.
 
+    On a branch of a repository each batch is a commit of the branch. A reset of the branch takes the batches after it
+    back, whose rows Spark does not send again.
+
     Args:
         frame: A stream, of rows with the columns of the table.
-        uri: The table.
+        uri: The table. One on a branch of a repository is named by `branch.store_uri("...")`.
         keys: The columns that make a row the same one.
         latest: A column: of several rows of one key in a batch the one with the highest value is written. Without it
             such a batch is an error.
@@ -71,7 +74,7 @@ def upsert_stream(
         InvalidArgumentError: The DataFrame is no stream, or lacks a key; a key, or `latest`, is an array, a map or a
             struct; an option is for tables of the other format, or has a value that no table could take.
         UnsupportedError: Nothing tells the id of the stream: under Spark Connect there is no application. The table
-            lies in a repository.
+            lies in a repository, and not on a branch.
 
     Example:
         `upsert_stream(events, "t.lance", keys=["id"]).option("checkpointLocation", "c").start()`
@@ -83,7 +86,7 @@ def upsert_stream(
         given["storageOptions"] = json.dumps(dict(storage_options))
     if table_format is not None:
         given["tableFormat"] = table_format
-    address = write_address(given, is_stream=True)
+    address = upsert_address(given)
     is_delta = writes_delta(address, WriteOptions.parse(given))
     elsewhere = "leave it out"
     for name, value, instead in (
