@@ -67,6 +67,26 @@ def test_appending_nothing_makes_a_version_as_in_pylance(uri: str) -> None:
     assert lance.dataset(uri).count_rows() == 5
 
 
+@pytest.mark.parametrize("mode", ["create", "append", "overwrite"])
+def test_rows_without_columns_are_refused_as_by_pylance(mode: str, uri: str) -> None:
+    rows = pa.table({"id": [1, 2]})
+    if mode != "create":
+        esker.write_dataset(rows, uri)
+    batches = rows.select([]).to_batches()
+    for library, message in ((lance, "does not contain any fields"), (esker, "found 2 rows without any")):
+        with pytest.raises(OSError, match=message):
+            library.write_dataset(rows.select([]), uri, mode=mode)
+        with pytest.raises(OSError, match=message):
+            library.write_dataset(pa.RecordBatchReader.from_batches(pa.schema([]), batches), uri, mode=mode)
+    if mode == "create":
+        assert not list(Path(uri, "_versions").glob("*"))
+    else:
+        assert lance.dataset(uri).to_table() == rows
+    # A table may begin without columns, and get some.
+    esker.write_dataset(pa.table({}), uri, mode="overwrite")
+    assert lance.dataset(uri).schema == pa.schema([])
+
+
 def test_columns_are_matched_by_name(uri: str) -> None:
     esker.write_dataset(people(2), uri)
     shuffled = people(2, start=2).select(["tags", "place", "name", "id", "vector", "score"])

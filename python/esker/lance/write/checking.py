@@ -11,9 +11,18 @@ from ...exceptions import InvalidArgumentError, SchemaMismatchError, Unsupported
 
 
 def checked(source: BatchSource) -> BatchSource:
-    """The source, after `check_input_schema` of its schema."""
+    """The source, after `check_input_schema` of its schema. Rows without columns are refused once there are any."""
     check_input_schema(source.schema)
-    return source
+    return source if len(source.schema) else source.map(source.schema, _without_rows)
+
+
+def _without_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
+    if batch.num_rows:
+        raise InvalidArgumentError(
+            f"expected a column, found {batch.num_rows} rows without any: pylance refuses to change a table whose data "
+            "files have no fields; write a column, or an empty table"
+        )
+    return batch
 
 
 def check_input_schema(schema: pa.Schema) -> None:
