@@ -14,8 +14,10 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 import esker
 from esker._native.table import Transaction
 from esker.delta import write_deltalake
+from esker.delta.exceptions import AppendOnlyError
 from esker.exceptions import CommitConflictError, CorruptFileError, EskerError, InvalidArgumentError, NotFoundError
 from esker.lance import LanceCommit, LanceLog
+from esker.repo import ExpiredError, TableConflictError
 from esker.spark.source import EskerSource
 from esker.spark.wording import WORDING, as_raised_by_esker, in_words_of_spark
 
@@ -128,6 +130,12 @@ def test_what_a_worker_raises_is_esker_s_again_for_the_user() -> None:
     told = "[PYTHON_EXCEPTION] thrown: esker.exceptions.NotFoundError: no table at t; check the path\n SQLSTATE: 38000"
     with pytest.raises(NotFoundError, match="^no table at t; check the path$"), as_raised_by_esker():
         raise RuntimeError(told)
-    for other in ("esker.exceptions.Strange: x", "esker.exceptions.Any: x", "nothing of ours"):
+    for kind in (ExpiredError, TableConflictError, AppendOnlyError, CommitConflictError):
+        told = f"Job aborted: {kind.__module__}.{kind.__qualname__}: it says\nand a stack"
+        with pytest.raises(EskerError, match="^it says$") as raised, as_raised_by_esker():
+            raise RuntimeError(told)
+        assert type(raised.value) is kind
+    strangers = ("esker.exceptions.Strange: x", "esker.exceptions.Any: x", "esker.nowhere.Error: x")
+    for other in (*strangers, "esker.__main__.Error: x", "nothing of ours"):
         with pytest.raises(RuntimeError, match=other), as_raised_by_esker():
             raise RuntimeError(other)

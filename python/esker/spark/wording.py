@@ -6,13 +6,13 @@ the user's, and the message last. Of esker's errors the message says all; it com
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import esker.exceptions
 from esker.exceptions import EskerError, UnsupportedError
 
 __all__ = ["WORDING", "as_raised_by_esker", "in_words_of_spark", "is_worker"]
@@ -77,7 +77,7 @@ def is_worker() -> bool:
     return spec is not None and spec.name.startswith("pyspark.")
 
 
-_RAISED = re.compile(r"esker\.exceptions\.(?P<name>\w+): (?P<message>[^\n]*)")
+_RAISED = re.compile(r"(?P<module>esker(?:\.[a-z]\w*)+)\.(?P<name>[A-Z]\w*): (?P<message>[^\n]*)")
 _MODE = "UNSUPPORTED_DATA_SOURCE_SAVE_MODE"
 
 
@@ -112,7 +112,16 @@ def as_raised_by_esker() -> Iterator[None]:
                 'source; say .mode("append"), or esker.spark.write(df, uri), which has all modes'
             ) from None
         found = _RAISED.search(told)
-        raised = getattr(esker.exceptions, found["name"], None) if found is not None else None
-        if found is None or not (isinstance(raised, type) and issubclass(raised, EskerError)):
+        raised = None if found is None else _error_class(found["module"], found["name"])
+        if found is None or raised is None:
             raise
         raise raised(found["message"].strip()) from None
+
+
+def _error_class(module: str, name: str) -> type[EskerError] | None:
+    """The class of an error of esker, wherever in esker it is."""
+    try:
+        found = getattr(importlib.import_module(module), name, None)
+    except ImportError:
+        return None
+    return found if isinstance(found, type) and issubclass(found, EskerError) else None
