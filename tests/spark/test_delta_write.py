@@ -197,6 +197,20 @@ def test_save_modes(numbers: DataFrame, table: str) -> None:
     assert len(_ids(table)) == 12
 
 
+def test_a_write_with_nothing_to_do_asks_nothing_of_the_table_that_is_there(tmp_path: Path) -> None:
+    uri, schema = str(tmp_path / "t"), T.StructType().add("id", T.LongType()).add("p", T.StringType())
+    made = {"tableFormat": "delta", "delta.enableChangeDataFeed": "true", "partitionColumns": "p"}
+    once = {**made, "txnAppId": "job", "txnVersion": 1}
+    for mode in ("append", "error"):
+        # The reply of the first one was lost: it is run again as it was.
+        wrote(uri, schema, [{"id": 0, "p": "a"}], saveMode=mode, **once)
+    wrote(uri, schema, [{"id": 1, "p": "a"}], overwrite=True, **once)
+    wrote(uri, schema, [{"id": 1, "p": "a"}], saveMode="ignore", **{**made, "partitionColumns": "id"})
+    assert (_ids(uri), deltalake.DeltaTable(uri).version()) == ([0], 0)
+    with pytest.raises(InvalidArgumentError, match="expected a new table for the properties"):
+        wrote(uri, schema, [{"id": 1, "p": "a"}], **{**once, "txnVersion": 2})
+
+
 @pytest.mark.parametrize("mode", ["append", "ignore", "error", "overwrite"])
 def test_a_table_that_another_writer_makes_meanwhile(tmp_path: Path, mode: str) -> None:
     uri, schema = str(tmp_path / "t"), T.StructType().add("id", T.LongType())

@@ -96,6 +96,23 @@ def test_a_batch_is_there_once_however_often_it_runs(tmp_path: Path, kind: str) 
         assert deltalake.DeltaTable(uri).transaction_version(QUERY) == 1
 
 
+def test_properties_of_a_table_that_a_stream_makes_are_no_matter_to_its_later_batches(tmp_path: Path) -> None:
+    uri, given = str(tmp_path / "t"), {"tableFormat": "delta", "delta.enableChangeDataFeed": "TRUE"}
+    for number in (0, 0, 1):
+        Batch(uri, SCHEMA, QUERY, number, **given).run(_rows(number))
+    assert _there(uri) == [0, 1]
+    # Others may set them otherwise since.
+    DeltaTable(uri).alter.set_table_properties({"delta.enableChangeDataFeed": "false"})
+    before = _files(uri)
+    with pytest.raises(InvalidArgumentError, match="a new table for the properties delta.enableChange"):
+        Batch(uri, SCHEMA, "another", 0, **given).run([{"id": 2, "s": "x" * sink.SMALL_BYTES * 2}], _rows(3))
+    assert _files(uri) == before
+    Batch(uri, SCHEMA, QUERY, 2, **given).run(_rows(2))
+    DeltaTable(uri).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    Batch(uri, SCHEMA, "another", 0, **given).run(_rows(3))
+    assert _there(uri) == [0, 1, 2, 3]
+
+
 def test_a_batch_that_is_committed_while_another_run_of_it_writes(tmp_path: Path, kind: str) -> None:
     uri = str(tmp_path / "t")
     Batch(uri, SCHEMA, QUERY, 0, tableFormat=kind).run(_rows(0))

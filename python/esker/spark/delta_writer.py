@@ -16,7 +16,7 @@ from __future__ import annotations
 import copy
 import json
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -84,6 +84,7 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
         schema: The DataFrame's schema.
         overwrite: Whether the DataFrame takes the place of the table's rows, or of those of `replaceWhere`.
         options: delta-spark's options, and sizes of files.
+        is_stream: Whether it is a batch of a stream: a later one finds the table that the first one has made.
 
     Raises:
         AlreadyExistsError: Save mode "error".
@@ -92,20 +93,28 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
         UnsupportedError: The table asks its writers for what this release does not have.
     """
 
-    def __init__(self, address: TableAddress, schema: StructType, overwrite: bool, options: WriteOptions) -> None:
+    def __init__(
+        self,
+        address: TableAddress,
+        schema: StructType,
+        overwrite: bool,
+        options: WriteOptions,
+        *,
+        is_stream: bool = False,
+    ) -> None:
         self._id = str(uuid.uuid4())
         self.address = self._address = address
         self._options = options
         self._overwrite = overwrite
+        self._is_streamed = is_stream
         options.check_format("delta", address.uri)
         target = self._target()
         self._transactions = (
             {} if target.snapshot is None else {n: f[0] for n, f in target.snapshot.transactions.items()}
         )
         self._table_id = None if target.snapshot is None else _id_of(target.snapshot)
-        self._is_streamed = False
-        self._check(target.snapshot)
         self.skips = target.snapshot is not None and (self._ignores() or self._is_applied(target))
+        self._unlike = self._check(target.snapshot)
         if self.skips and target.snapshot is not None:
             # Nothing is written, whatever the columns of the DataFrame.
             schema = spark_schema(TableState.of(target.snapshot).schema.to_plain_arrow())
@@ -131,9 +140,14 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
 
         Args:
             application: The id of the stream, and the number of the batch.
+
+        Raises:
+            InvalidArgumentError: Options have properties for a table that was there before the stream, and has others.
         """
         made = copy.copy(self)
         name, number = application
+        if self._unlike and name not in self._transactions:
+            raise self._no_new_table(self._unlike)
         delta = replace(self._options.delta, txn_app_id=name, txn_version=number)
         made._options = replace(self._options, delta=delta)
         made._is_streamed = True
@@ -297,8 +311,12 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
                 raise
             staged.discard()
 
-    def _check(self, snapshot: Snapshot | None) -> None:
-        """Refuses options that do not go together, or not with the table."""
+    def _check(self, snapshot: Snapshot | None) -> list[str]:
+        """Refuses options that do not go together, or not with the table.
+
+        Returns:
+            The properties that the table has otherwise, which a stream may name that has written to it before.
+        """
         delta, uri = self._options.delta, self._address.uri
         if self._overwrite and delta.replace_where is not None:
             for given, name in (
@@ -310,13 +328,12 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
         self._check_mode(None)
         if snapshot is None:
             check_properties(dict(delta.properties), strict=True)
-            return
-        if delta.properties:
-            raise InvalidArgumentError(
-                f"expected a new table for the properties {', '.join(delta.properties)}, found one at {uri}; "
-                "set them with DeltaTable.alter",
-                uri=uri,
-            )
+            return []
+        if self.skips:
+            # Of what is there already nothing is asked.
+            return []
+        if delta.properties and not self._is_streamed:
+            raise self._no_new_table(delta.properties)
         if self._options.save_mode == "error" and not self._overwrite:
             raise AlreadyExistsError(f'a table at {uri} exists already; use mode="append" or mode="overwrite"', uri=uri)
         there = list(snapshot.partition_columns)
@@ -327,6 +344,15 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
                 f"{', '.join(columns) or 'none'}; leave it out, or say mode overwrite and overwriteSchema=true",
                 uri=uri,
             )
+        known = TableState.of(snapshot).configuration
+        return [name for name, value in delta.properties.items() if known.get(name, "").lower() != value.lower()]
+
+    def _no_new_table(self, properties: Iterable[str]) -> InvalidArgumentError:
+        return InvalidArgumentError(
+            f"expected a new table for the properties {', '.join(properties)}, found one at {self._address.uri}; "
+            "set them with DeltaTable.alter",
+            uri=self._address.uri,
+        )
 
     def _check_mode(self, session: str | None) -> None:
         if self._options.overwrite_schema and self._is_dynamic(session):
@@ -388,6 +414,8 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
     def _partition_columns(self, target: WriteTarget, schema: StructType, mode: SchemaMode | None) -> list[str] | None:
         """The columns to partition by, in the spelling of the DataFrame; None for those of the table."""
         given = self._options.delta.partition_columns
+        if self.skips:
+            return None
         if given is not None:
             return spelled_as(given, schema.names)
         if mode != "overwrite" or target.snapshot is None:

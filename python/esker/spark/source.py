@@ -144,7 +144,7 @@ class EskerSource(DataSource):
         check_arrow_streams()
         address = write_address(self.options, is_stream=True)
         options = stream_write_options(self.options, overwrite=overwrite)
-        plan = partial(batch_writer, address, schema, overwrite, options)
+        plan = partial(batch_writer, address, schema, overwrite, options, is_stream=True)
         # Spark plans a batch with a source of its own, and commits it with one that it has pickled.
         return EskerStreamWriter(plan, is_planning=not self._is_copy, checkpoint=checkpoint_of(self.options))
 
@@ -153,7 +153,7 @@ class EskerSource(DataSource):
 
 
 def batch_writer(
-    address: TableAddress, schema: StructType, overwrite: bool, options: WriteOptions
+    address: TableAddress, schema: StructType, overwrite: bool, options: WriteOptions, *, is_stream: bool = False
 ) -> EskerWriter | DeltaWriter:
     """The writer of a DataFrame of the given schema to a table.
 
@@ -163,5 +163,5 @@ def batch_writer(
     if writes_delta(address, options):
         from esker.spark.delta_writer import DeltaWriter
 
-        return DeltaWriter(address, schema, overwrite, options)
+        return DeltaWriter(address, schema, overwrite, options, is_stream=is_stream)
     return EskerWriter(address, schema, overwrite, options)

@@ -109,18 +109,18 @@ class EskerStreamWriter(MadeInWorkers, _Base):  # type: ignore[misc]
             return
         queries = {message.query for message in found}
         query = next(iter(queries)) if len(queries) == 1 else None
-        numbered = writer.numbered((query or query_of_checkpoint(self._checkpoint), batchId))
         written = [message.message for message in found if message.message is not None]
-        rows = [batch for message in found for batch in _decoded(message.rows)]
-        most = numbered.options.max_files_per_commit if numbered.options is not None else None
         try:
+            numbered = writer.numbered((query or query_of_checkpoint(self._checkpoint), batchId))
+            rows = [batch for message in found for batch in _decoded(message.rows)]
+            most = numbered.options.max_files_per_commit if numbered.options is not None else None
             if rows:
                 written.append(numbered.write(iter(rows)))
             if most is not None:
                 written = [message for message in numbered.joined(written, most) if message is not None]
         except BaseException:
             # Nothing was put: the files of the tasks are nobody's.
-            numbered.abort([*written, None])
+            writer.abort([*written, None])
             raise
         numbered.commit(written)
         every = numbered.options.compact_every if numbered.options is not None else None
