@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import esker.spark
 from esker.exceptions import AlreadyExistsError, InvalidArgumentError
-from esker.spark.streaming.upsert import _once
+from esker.spark.options import TableAddress
+from esker.spark.streaming.upsert import _once, _Upsert
 from tests.spark.streams import Query, ids
 
 ROW = "id long, at timestamp, local timestamp_ntz, tags array<struct<k: string, v: double>>, amount decimal(9, 2)"
@@ -201,6 +202,20 @@ def test_an_upsert_refuses_keys_that_are_one_and_values_without_an_order(spark: 
     for name in ("l", "s"):
         with pytest.raises(InvalidArgumentError, match="values that have an order"):
             esker.spark.upsert_stream(rows, str(tmp_path / "t"), keys=["k"], latest=name)
+
+
+def test_the_latest_of_columns_that_differ_by_case_alone_is_the_one_that_is_named(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    uri = str(tmp_path / "t")
+    rows = spark.createDataFrame([(1, 5, "z"), (1, 6, "y")], "k long, V long, v string")
+    for number, (latest, kept) in enumerate((("V", 6), ("v", 5))):
+        _Upsert(TableAddress(uri, {}), ["K"], latest, {}, "query")(rows, number)
+        assert lance.dataset(uri).to_table()["V"].to_pylist() == [kept]
+    stream = spark.readStream.format("rate").load().selectExpr("value AS k", "value AS AB", "value AS Ab")
+    for given in ({"keys": "ab"}, {"keys": "k", "latest": "ab"}):
+        with pytest.raises(InvalidArgumentError, match="expected a column of the stream .*, found 'ab'"):
+            esker.spark.upsert_stream(stream, uri, **given)
 
 
 def test_an_upsert_refuses_keys_that_are_arrays_maps_or_structs(spark: SparkSession, tmp_path: Path) -> None:

@@ -104,9 +104,8 @@ def upsert_stream(
     named = list_of_names(keys)
     if not named:
         raise InvalidArgumentError("keys: expected the columns that make a row the same one, found none")
-    known = {name.lower() for name in frame.columns}
     for name in [*named, *([latest] if latest is not None else [])]:
-        if name.lower() not in known:
+        if spelled_as([name], frame.columns)[0] not in frame.columns:
             raise InvalidArgumentError(
                 f"expected a column of the stream ({', '.join(frame.columns)}), found {name!r}", column=name
             )
@@ -201,17 +200,14 @@ class _Upsert:
         return TableVersion.open(self.address.uri, storage_options=options)
 
     def _rows(self, frame: DataFrame, schema: pa.Schema, keys: list[str]) -> pa.Table:
-        spelled = {name.lower(): name for name in schema.names}
-        frame = frame.toDF(
-            *(name if name in schema.names else spelled.get(name.lower(), name) for name in frame.columns)
-        )
+        frame = frame.toDF(*spelled_as(frame.columns, schema.names))
         check_append(frame.schema, schema, self.address.uri)
         # Spark's own conversion refuses nulls in place of structs whose fields are never null.
         free = _with_nulls(frame.schema)
         found = (frame if free == frame.schema else frame.to(free)).toArrow()
         batches = [cast_batch(batch, schema) for batch in found.to_batches() if batch.num_rows]
         rows = pa.Table.from_batches(batches, schema)
-        latest = None if self.latest is None else spelled.get(self.latest.lower(), self.latest)
+        latest = None if self.latest is None else spelled_as([self.latest], schema.names)[0]
         return _once(rows, keys, latest, is_delta=self.is_delta)
 
 
@@ -233,7 +229,7 @@ def _check_count(argument: str, value: object) -> None:
 
 def _check_plain(schema: StructType, name: str, argument: str, values: str) -> None:
     """Refuses a column of arrays, maps or structs."""
-    found = next(field.dataType for field in schema.fields if field.name.lower() == name.lower())
+    found = schema[spelled_as([name], schema.names)[0]].dataType
     if isinstance(found, (ArrayType, MapType, StructType)):
         raise InvalidArgumentError(
             f"{argument}: expected a column of values {values}, found {name!r} of type {found.simpleString()}; name "
