@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import esker.spark
+from esker.delta import DeltaTable, Field, Schema
 from esker.exceptions import AlreadyExistsError, InvalidArgumentError
 from esker.spark.options import TableAddress
 from esker.spark.streaming.upsert import _once, _Upsert
@@ -193,6 +194,20 @@ def test_zeros_of_both_signs_are_one_key_where_the_merge_takes_them_for_one(kind
     rows = pa.table({"k": [0.0, -0.0, 1.0], "at": [1, 2, 3]})
     kept = _once(rows, ["k"], "at", is_delta=kind == "delta")
     assert sorted(kept["at"].to_pylist()) == ([2, 3] if kind == "delta" else [1, 2, 3])
+
+
+def test_an_upsert_need_not_have_generated_columns(spark: SparkSession, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    doubled = Field("twice", "long", metadata={"delta.generationExpression": "v * 2"})
+    DeltaTable.create(uri, Schema([Field("k", "long"), doubled, Field("v", "long")]))
+    upsert = _Upsert(TableAddress(uri, {}), ["K"], None, {}, "query", is_delta=True)
+    upsert(spark.createDataFrame([(1, 5), (2, 6)], "K long, V long"), 0)
+    upsert(spark.createDataFrame([(7, 1), (8, 3)], "v long, k long"), 1)
+    upsert(spark.createDataFrame([(3, 9, 18)], "k long, v long, twice long"), 2)
+    found = DeltaTable(uri).to_pyarrow_table().sort_by("k").to_pylist()
+    assert [tuple(row.values()) for row in found] == [(1, 14, 7), (2, 12, 6), (3, 18, 9)]
+    with pytest.raises(InvalidArgumentError, match="generated column 'twice'"):
+        upsert(spark.createDataFrame([(3, 9, 1)], "k long, v long, twice long"), 3)
 
 
 def test_an_upsert_refuses_keys_that_are_one_and_values_without_an_order(spark: SparkSession, tmp_path: Path) -> None:

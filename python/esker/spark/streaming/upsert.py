@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -147,6 +147,8 @@ class _Upsert:
 
     def _into_delta(self, frame: DataFrame, application: tuple[str, int]) -> None:
         from esker.delta import DeltaTable, write_deltalake
+        from esker.delta.definition.constraints import Constraints
+        from esker.delta.definition.table_state import TableState
         from esker.delta.read.scan import TableScan
 
         options = dict(self.address.storage_options)
@@ -165,7 +167,9 @@ class _Upsert:
             return
         schema = TableScan.schema_of(table._snapshot)
         keys = spelled_as(self.keys, schema.names)
-        rows = self._rows(frame, schema, keys)
+        state = TableState.of(table._snapshot)
+        generated = Constraints(state.schema, state.configuration, state.protocol).generated
+        rows = self._rows(frame, schema, keys, optional=generated)
         if rows.num_rows == 0:
             return
         condition = " AND ".join(f"t.{name} = s.{name}" for name in map(_ticked, keys))
@@ -199,9 +203,14 @@ class _Upsert:
             )
         return TableVersion.open(self.address.uri, storage_options=options)
 
-    def _rows(self, frame: DataFrame, schema: pa.Schema, keys: list[str]) -> pa.Table:
+    def _rows(
+        self, frame: DataFrame, schema: pa.Schema, keys: list[str], *, optional: Collection[str] = ()
+    ) -> pa.Table:
         frame = frame.toDF(*spelled_as(frame.columns, schema.names))
-        check_append(frame.schema, schema, self.address.uri)
+        check_append(frame.schema, schema, self.address.uri, optional=optional)
+        # The merge computes generated columns that are not given.
+        given = [field for field in schema if field.name in frame.columns or field.name not in optional]
+        schema = pa.schema(given, metadata=schema.metadata)
         # Spark's own conversion refuses nulls in place of structs whose fields are never null.
         free = _with_nulls(frame.schema)
         found = (frame if free == frame.schema else frame.to(free)).toArrow()
