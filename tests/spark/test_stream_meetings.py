@@ -195,6 +195,31 @@ def test_a_foreign_replacement_under_a_batch_in_complete_mode_is_a_conflict(tmp_
     assert _there(uri) == [1]
 
 
+@pytest.mark.parametrize("other", ["append", "compaction"])
+def test_what_others_do_under_a_batch_in_complete_mode_is_a_conflict_in_a_delta_table_alone(
+    tmp_path: Path, kind: str, other: str
+) -> None:
+    uri = str(tmp_path / "t")
+    for number in range(2):
+        Batch(uri, SCHEMA, "maker", number, tableFormat=kind).run(_rows(number))
+    batch = Batch(uri, SCHEMA, QUERY, 0, complete=True)
+    messages = batch.staged([_rows(2)])
+    if other == "append":
+        wrote(uri, SCHEMA, _rows(9))
+    elif kind == "lance":
+        lance.dataset(uri).optimize.compact_files()
+    else:
+        deltalake.DeltaTable(uri).optimize.compact()
+    if kind == "delta":
+        with pytest.raises(CommitConflictError, match="run it again"):
+            batch.commit(messages)
+        assert len(_table(uri)) == (3 if other == "append" else 2)
+        Batch(uri, SCHEMA, QUERY, 0, complete=True).run(_rows(2))
+    else:
+        batch.commit(messages)
+    assert _there(uri) == [2]
+
+
 def test_a_batch_that_a_restore_took_back_is_not_known_any_more(tmp_path: Path, kind: str) -> None:
     uri = str(tmp_path / "t")
     for number in range(3):
