@@ -79,7 +79,7 @@ def test_system_columns_go_around_deleted_rows(uri: str) -> None:
     assert ours.to_table(columns=["id"], filter="_rowoffset = 5")["id"].to_pylist() == [scanned["id"][5].as_py()]
 
 
-@pytest.mark.parametrize("indices", [[3000], [0, 10**12], [-1]])
+@pytest.mark.parametrize("indices", [[3000], [0, 10**12], [-1], [0, 2**64], (0, -(2**70))])
 def test_rows_that_do_not_exist_are_refused(indices: list[int], pair: Pair) -> None:
     with pytest.raises(OutOfRangeError, match="out of range") as caught:
         pair[0].take(indices)
@@ -91,6 +91,37 @@ def test_rows_that_do_not_exist_are_refused(indices: list[int], pair: Pair) -> N
 def test_row_numbers_must_be_integers(indices: Any, pair: Pair) -> None:
     with pytest.raises(InvalidArgumentError, match="row numbers"):
         pair[0].take(indices)
+
+
+@pytest.mark.parametrize(
+    ("indices", "found"),
+    [
+        (["x"], "found 'x' among them"),
+        ([0, None], "found None among them"),
+        ([1, 2.5], "found 2.5 among them"),
+        ((True, False), "found True among them"),
+        ("12", "found '1' among them"),
+        (3, "a list of integers, found int"),
+        (None, "a list of integers, found NoneType"),
+        (np.int64(3), "in one dimension, found 0 dimensions"),
+        (np.array([[0, 1]]), "in one dimension, found 2 dimensions"),
+        (np.array([0, "x"], object), "found 'x' among them"),
+        (pa.array([1.0]), "as integers, found double"),
+        (pa.array([0, None], pa.int64()), "as integers, found 1 nulls among them"),
+    ],
+    ids=repr,
+)
+def test_what_is_no_row_number_is_told(indices: Any, found: str, pair: Pair) -> None:
+    for take in (pair[0].take, pair[0].take_rows, pair[0].get_fragments()[0].take):
+        with pytest.raises(InvalidArgumentError, match=f"row numbers .*{found}"):
+            take(indices)
+
+
+def test_no_rows_and_integers_of_other_libraries_are_row_numbers(pair: Pair) -> None:
+    for nothing in (pa.array([]), pa.chunked_array([], pa.null()), np.array([]), range(0)):
+        assert pair[0].take(nothing, columns=["id"]).num_rows == 0
+    scalars = [pa.scalar(2, pa.uint8()), np.int16(7)]
+    assert pair[0].take(scalars, columns=["id"])["id"].to_pylist() == [2, 7]
 
 
 def test_take_of_an_unknown_column_is_an_error_of_ours(pair: Pair) -> None:

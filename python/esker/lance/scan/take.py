@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -19,9 +20,6 @@ from ...arrow.paths import parts_of, path_of
 from ...exceptions import InvalidArgumentError, InvalidTypeError, OutOfRangeError
 from ..system_columns import ROW_OFFSET, SYSTEM_COLUMNS
 from .projection import Projection
-
-_MOST = 2**63 - 1
-"""The most that Arrow takes an integer of Python for without being told its type."""
 
 
 def take_rows(
@@ -258,9 +256,13 @@ def row_numbers(indices: Any, rows: int) -> pa.Array:
             return _packed(indices, rows)
     if isinstance(indices, pa.ChunkedArray):
         indices = indices.combine_chunks()
-    numbers = indices if isinstance(indices, pa.Array) else _to_array(indices)
-    if numbers.null_count or not pa.types.is_integer(numbers.type):
-        raise InvalidTypeError(f"expected row numbers as integers without nulls, found {numbers.type}")
+    numbers = indices if isinstance(indices, pa.Array) else _to_array(indices, rows)
+    if not len(numbers) and pa.types.is_null(numbers.type):
+        return pa.array([], pa.uint64())
+    if not pa.types.is_integer(numbers.type):
+        raise InvalidTypeError(f"expected row numbers as integers, found {numbers.type}")
+    if numbers.null_count:
+        raise InvalidTypeError(f"expected row numbers as integers, found {numbers.null_count} nulls among them")
     if len(numbers):
         bounds = pc.min_max(numbers)
         _check_range(bounds["min"].as_py(), bounds["max"].as_py(), rows)
@@ -282,12 +284,23 @@ def _check_range(low: int, high: int, rows: int) -> None:
         )
 
 
-def _to_array(indices: Any) -> pa.Array:
-    if hasattr(indices, "dtype"):
+def _to_array(indices: Any, rows: int) -> pa.Array:
+    if getattr(indices, "ndim", 1) != 1:
+        raise InvalidTypeError(f"expected row numbers in one dimension, found {indices.ndim} dimensions")
+    if hasattr(indices, "dtype") and indices.dtype != object:
         return pa.array(indices) if len(indices) else pa.array([], pa.int64())
+    if not isinstance(indices, Iterable):
+        raise InvalidTypeError(f"expected row numbers as a list of integers, found {type(indices).__name__}")
+    numbers = [_integer(number) for number in indices]
+    if numbers:
+        _check_range(min(numbers), max(numbers), rows)
+    return pa.array(numbers, pa.uint64())
+
+
+def _integer(number: Any) -> int:
     try:
-        given = list(indices)
-        numbers = pa.array(given, pa.uint64() if given and max(given) > _MOST else None)
-        return numbers if len(numbers) else numbers.cast(pa.int64())
-    except (pa.ArrowInvalid, OverflowError, TypeError) as error:
-        raise InvalidTypeError(f"expected row numbers as integers: {error}") from error
+        if not isinstance(number, bool):
+            return operator.index(number)
+    except TypeError:
+        pass
+    raise InvalidTypeError(f"expected row numbers as integers, found {number!r} among them")
