@@ -15,7 +15,7 @@ from lance.dataset import ColumnOrdering as PeerOrdering
 
 import esker
 from esker.dataset import ColumnOrdering
-from esker.exceptions import InvalidArgumentError
+from esker.exceptions import InvalidArgumentError, InvalidTypeError
 from tests.fuzzing.orders import Key, in_order
 from tests.samples import TYPES, column, same
 
@@ -205,3 +205,11 @@ def test_an_order_of_no_columns_counts_rows(uri: str) -> None:
     dataset = esker.write_dataset(pa.table({"id": range(10)}), uri, max_rows_per_file=3)
     scanner = dataset.scanner(columns=[], order_by=["id"], limit=7)
     assert sum(batch.num_rows for batch in scanner.to_batches()) == scanner.count_rows() == 7
+
+
+@pytest.mark.parametrize("order", ["ab", ColumnOrdering("a")], ids=type)
+def test_an_order_that_is_no_list_is_refused(order: Any, uri: str) -> None:
+    # The letters of a text are names, too.
+    dataset = esker.write_dataset(pa.table({"a": [2, 1], "b": [1, 2], "ab": [1, 2]}), uri)
+    with pytest.raises(InvalidTypeError, match="order_by must be a list of columns, found .*a"):
+        dataset.to_table(order_by=order)

@@ -161,6 +161,8 @@ class ScannerBuilder(ScanHints):
 
     def order_by(self, orderings: Sequence[ColumnOrdering | str] | None) -> ScannerBuilder:
         """The order of the rows; a plain name means ascending with nulls last. Holds the result in memory."""
+        if isinstance(orderings, ColumnOrdering | str):
+            raise InvalidTypeError(f"order_by must be a list of columns, found {orderings!r}: write [{orderings!r}]")
         keys = []
         for item in orderings or ():
             if not isinstance(item, ColumnOrdering | str):
