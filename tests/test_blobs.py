@@ -364,6 +364,25 @@ def test_lists_of_blobs_are_refused_where_nobody_could_read_them(tmp_path: Path)
     assert raised.value.column == "list.item"
 
 
+def test_blobs_of_version_0_1_are_bytes_and_are_said_to_be(tmp_path: Path) -> None:
+    """pylance writes such files, and cannot read them."""
+    blob = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    rows = pa.table([[0, 1], [b"a", b"bb"]], schema=pa.schema([pa.field("id", pa.int64()), blob]))
+    lance.write_dataset(rows, tmp_path / "t", data_storage_version="legacy")
+    found = esker.dataset(tmp_path / "t")
+    assert found.to_table(blob_handling="all_binary")["b"].to_pylist() == [b"a", b"bb"]
+    assert found.to_table(columns=["id"])["id"].to_pylist() == [0, 1]
+    for read in (
+        found.to_table,
+        lambda: found.head(1),
+        lambda: found.take([1]),
+        lambda: found.take_blobs("b", indices=[1]),
+        lambda: found.count_rows("b IS NOT NULL"),
+    ):
+        with pytest.raises(UnsupportedError, match="all_binary"):
+            read()
+
+
 @pytest.mark.parametrize("type_", [pa.binary(), pa.utf8(), pa.int64()])
 def test_only_large_binary_can_be_a_blob_column(tmp_path: Path, type_: pa.DataType) -> None:
     schema = pa.schema([pa.field("b", type_, metadata=BLOB)])

@@ -130,6 +130,13 @@ impl GroupFile {
         if alike {
             return Ok(());
         }
+        if own.is_blob() {
+            return Err(FileError::unsupported(format!(
+                "file {}, column '{}': files of version 0.1 have no descriptions of blobs, only their bytes; read them with \
+                 blob_handling=\"all_binary\"",
+                self.path, node.path
+            )));
+        }
         Err(FileError::corrupt(
             &self.path,
             format!(

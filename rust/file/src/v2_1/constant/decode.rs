@@ -2,6 +2,7 @@
 
 use esker_codec::ends::Offset;
 
+use super::runs::Run;
 use crate::container::u32_at;
 use crate::error::Result;
 use crate::v2_1::builder::{too_many, Values, VariableBuilder};
@@ -70,8 +71,22 @@ pub(crate) fn inline(at: &PageId, value: &[u8], n: usize, out: &mut Values) -> R
     }
 }
 
-/// Appends a value that has a buffer of the page `n` times.
-pub(crate) fn stored(at: &PageId, stored: &[u8], n: usize, out: &mut Values) -> Result<()> {
+/// Appends a text for each value among nulls, which are empty.
+fn repeat_among<O: Offset>(value: &[u8], runs: &[Run], to: &mut VariableBuilder<O>) -> Result<()> {
+    let all: usize = runs.iter().map(|run| run.values).sum();
+    let nulls: usize = runs.iter().map(|run| run.nulls).sum();
+    to.check_room(all.saturating_mul(value.len()))?;
+    to.try_reserve(all, value.len())?;
+    to.try_reserve(all.saturating_add(nulls), 0)?;
+    runs.iter().try_for_each(|run| {
+        repeat(value, run.values, to)?;
+        to.append_empty(run.nulls);
+        Ok(())
+    })
+}
+
+/// Appends a value that has a buffer of the page `n` times, or, if `runs` are known, once for each value among them: nulls of texts are empty.
+pub(crate) fn stored(at: &PageId, stored: &[u8], n: usize, runs: Option<&[Run]>, out: &mut Values) -> Result<()> {
     let short = || at.corrupt("expected the buffers of a constant, found fewer bytes");
     let count = to_len(at, u64::from(u32_at(stored, 0).ok_or_else(short)?))?;
     if count == 0 || count > 8 {
@@ -96,12 +111,18 @@ pub(crate) fn stored(at: &PageId, stored: &[u8], n: usize, out: &mut Values) -> 
     match out {
         Values::Variable(to) => {
             let value = text(32)?;
-            repeat(value, n, to)?;
+            match runs {
+                Some(runs) => repeat_among(value, runs, to)?,
+                None => repeat(value, n, to)?,
+            }
             to.check()
         }
         Values::LargeVariable(to) => {
             let value = text(64)?;
-            repeat(value, n, to)
+            match runs {
+                Some(runs) => repeat_among(value, runs, to),
+                None => repeat(value, n, to),
+            }
         }
         _ => match buffers.as_slice() {
             [value] => inline(at, value, n, out),

@@ -8,3 +8,4 @@
 pub(crate) mod decode;
 pub(crate) mod encode;
 pub(crate) mod page;
+mod runs;

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use esker_proto::lance::encodings21 as pb;
 
 use super::decode;
+use super::runs::Runs;
 use crate::error::Result;
 use crate::v2_1::builder::{LeafBuilder, Values};
 use crate::v2_1::decode::Compression;
@@ -15,6 +16,9 @@ use crate::v2_1::page::{to_len, PageId};
 
 /// More than the levels of any page: a page ends after some MB of values, before they are found to be constant.
 const MOST_LEVELS: u64 = 1 << 27;
+
+/// Bytes of a stored value, with where it lies, that nulls may have: to tell them apart takes longer than to copy so few.
+const SHORT: usize = 48;
 
 /// A page of one value.
 #[derive(Debug)]
@@ -90,6 +94,7 @@ impl ConstantPage {
     ) -> Result<()> {
         let wanted: u64 = rows.iter().map(|r| r.end - r.start).sum();
         let wanted = to_len(at, wanted)?;
+        let mut runs = Runs::new(self.is_costly(out));
         let values = match &self.levels {
             Some(stored) => {
                 let bounds: Vec<u64> = rows.iter().flat_map(|r| [r.start, r.end]).collect();
@@ -98,6 +103,7 @@ impl ConstantPage {
                 for pair in places.chunks_exact(2) {
                     if let [(from, before), (to, after)] = pair {
                         levels.append(stored, *from..*to);
+                        runs.append(stored, &self.layers, *from..*to);
                         values = values.saturating_add(after.saturating_sub(*before));
                     }
                 }
@@ -116,14 +122,14 @@ impl ConstantPage {
         match (out, &self.value) {
             (LeafBuilder::Plain(out), Constant::Null) => out.append_empty(values),
             (LeafBuilder::Plain(out), Constant::Inline(value)) => decode::inline(at, value, values, out),
-            (LeafBuilder::Plain(out), Constant::Stored(value)) => decode::stored(at, value, values, out),
+            (LeafBuilder::Plain(out), Constant::Stored(value)) => decode::stored(at, value, values, runs.get(), out),
             (LeafBuilder::Keyed(out), value) => {
                 let item_type = out.item_type().clone();
                 let mut items = Values::new(&item_type)?;
                 match value {
                     Constant::Null => {}
                     Constant::Inline(value) => decode::inline(at, value, 1, &mut items)?,
-                    Constant::Stored(value) => decode::stored(at, value, 1, &mut items)?,
+                    Constant::Stored(value) => decode::stored(at, value, 1, None, &mut items)?,
                 }
                 let items = items.finish(&at.column_name(), &item_type, None)?;
                 let width = out.key_width();
@@ -132,6 +138,12 @@ impl ConstantPage {
                 Ok(())
             }
         }
+    }
+
+    /// Whether its value is of any length, and so long that a null is not to take as much.
+    fn is_costly(&self, out: &LeafBuilder) -> bool {
+        let is_variable = matches!(out, LeafBuilder::Plain(Values::Variable(_) | Values::LargeVariable(_)));
+        is_variable && matches!(&self.value, Constant::Stored(value) if value.len() > SHORT)
     }
 
     /// True where the page has levels of its own.
