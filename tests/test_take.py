@@ -109,7 +109,7 @@ def test_row_numbers_must_be_integers(indices: Any, pair: Pair) -> None:
         (pa.array([1.0]), "as integers, found double"),
         (pa.array([0, None], pa.int64()), "as integers, found 1 nulls among them"),
     ],
-    ids=repr,
+    ids=lambda value: repr(value) if isinstance(value, str) else type(value).__name__,
 )
 def test_what_is_no_row_number_is_told(indices: Any, found: str, pair: Pair) -> None:
     for take in (pair[0].take, pair[0].take_rows, pair[0].get_fragments()[0].take):
@@ -189,7 +189,7 @@ def _data_file(dataset: Any) -> str:
     return f"{dataset.uri}/data/{dataset.get_fragment(0).data_files()[0].path}"
 
 
-@pytest.mark.parametrize("columns", ["id", "i", 3], ids=repr)
+@pytest.mark.parametrize("columns", ["id", "i", 3], ids=lambda value: repr(value) if isinstance(value, str) else type(value).__name__)
 @pytest.mark.parametrize("verb", NAMED)
 def test_one_name_is_not_a_list_of_columns(verb: str, columns: Any, pair: Pair) -> None:
     for dataset in pair:

@@ -94,7 +94,8 @@ impl ConstantPage {
     ) -> Result<()> {
         let wanted: u64 = rows.iter().map(|r| r.end - r.start).sum();
         let wanted = to_len(at, wanted)?;
-        let mut runs = Runs::new(self.is_costly(out));
+        // Without levels all are alike.
+        let mut runs = Runs::new(self.levels.is_some() && self.is_costly(out));
         let values = match &self.levels {
             Some(stored) => {
                 let bounds: Vec<u64> = rows.iter().flat_map(|r| [r.start, r.end]).collect();
