@@ -189,7 +189,7 @@ def _data_file(dataset: Any) -> str:
     return f"{dataset.uri}/data/{dataset.get_fragment(0).data_files()[0].path}"
 
 
-@pytest.mark.parametrize("columns", ["id", "i", 3], ids=lambda value: repr(value) if isinstance(value, str) else type(value).__name__)
+@pytest.mark.parametrize("columns", ["id", "i", 3], ids=repr)
 @pytest.mark.parametrize("verb", NAMED)
 def test_one_name_is_not_a_list_of_columns(verb: str, columns: Any, pair: Pair) -> None:
     for dataset in pair:
