@@ -382,7 +382,7 @@ def test_a_column_that_is_dropped_under_a_query_says_to_start_again(table: Table
         rows = pa.table({"id": [1]})
         deltalake.write_deltalake(table.uri, rows, mode="overwrite", schema_mode="overwrite")
     table.append(pa.table({"id": [7]}))
-    with pytest.raises(SchemaMismatchError, match=r"no column 's' any more.*load the stream again"):
+    with pytest.raises(SchemaMismatchError, match=r"no column 's', with.*any more, load the stream again"):
         query.batch()
     query.start()
     assert query.rows() == [{"id": 7}]
@@ -398,7 +398,7 @@ def test_columns_that_change_between_load_and_start_say_to_load_again(table: Tab
     else:
         rows = pa.table({"id": ["1"], "t": ["x"]})
         deltalake.write_deltalake(table.uri, rows, mode="overwrite", schema_mode="overwrite")
-    with pytest.raises(SchemaMismatchError, match="no column 's' any more.*load the stream again"):
+    with pytest.raises(SchemaMismatchError, match="no column 's', with.*load the stream again.*if it never was"):
         query.batch()
     query.schema = StructType([query.schema["id"]])
     query.reader = EskerSource(query.given).streamReader(query.schema)

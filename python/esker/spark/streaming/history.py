@@ -281,8 +281,8 @@ def check_columns(version: int, uri: str, there: pa.Schema, wanted: StructType) 
     missing = [name for name in wanted.names if name not in there.names]
     if missing:
         raise SchemaMismatchError(
-            f"version {version} of {uri} has no column {missing[0]!r} any more, with which the stream was loaded; "
-            f"{READ_AGAIN}",
+            f"version {version} of {uri} has no column {missing[0]!r}, with which the stream was loaded; if it is not "
+            f"there any more, {READ_AGAIN}; if it never was, leave it out of readStream.schema(...)",
             column=missing[0],
         )
     for field in wanted.fields:

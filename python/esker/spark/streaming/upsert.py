@@ -207,7 +207,8 @@ class _Upsert:
         self, frame: DataFrame, schema: pa.Schema, keys: list[str], *, optional: Collection[str] = ()
     ) -> pa.Table:
         frame = frame.toDF(*spelled_as(frame.columns, schema.names))
-        check_append(frame.schema, schema, self.address.uri, optional=optional)
+        advice = "select the table's columns"
+        check_append(frame.schema, schema, self.address.uri, optional=optional, advice=advice)
         # The merge computes generated columns that are not given.
         given = [field for field in schema if field.name in frame.columns or field.name not in optional]
         schema = pa.schema(given, metadata=schema.metadata)
