@@ -19,8 +19,8 @@ def checked(source: BatchSource) -> BatchSource:
 def _without_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
     if batch.num_rows:
         raise InvalidArgumentError(
-            f"expected a column, found {batch.num_rows} rows without any: pylance refuses to change a table whose data "
-            "files have no fields; write a column, or an empty table"
+            f"expected a column, found {batch.num_rows} rows of an empty schema: pylance refuses to change a table "
+            "whose data files have no fields; write a column, or an empty table"
         )
     return batch
 
