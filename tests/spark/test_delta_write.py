@@ -199,8 +199,8 @@ def test_save_modes(numbers: DataFrame, table: str) -> None:
 
 def test_a_write_with_nothing_to_do_asks_nothing_of_the_table_that_is_there(tmp_path: Path) -> None:
     uri, schema = str(tmp_path / "t"), T.StructType().add("id", T.LongType()).add("p", T.StringType())
-    made = {"tableFormat": "delta", "delta.enableChangeDataFeed": "true", "partitionColumns": "p"}
-    once = {**made, "txnAppId": "job", "txnVersion": 1}
+    made: dict[str, Any] = {"tableFormat": "delta", "delta.enableChangeDataFeed": "true", "partitionColumns": "p"}
+    once: dict[str, Any] = {**made, "txnAppId": "job", "txnVersion": 1}
     for mode in ("append", "error"):
         # The reply of the first one was lost: it is run again as it was.
         wrote(uri, schema, [{"id": 0, "p": "a"}], saveMode=mode, **once)

@@ -228,7 +228,8 @@ def test_the_latest_of_columns_that_differ_by_case_alone_is_the_one_that_is_name
         _Upsert(TableAddress(uri, {}), ["K"], latest, {}, "query")(rows, number)
         assert lance.dataset(uri).to_table()["V"].to_pylist() == [kept]
     stream = spark.readStream.format("rate").load().selectExpr("value AS k", "value AS AB", "value AS Ab")
-    for given in ({"keys": "ab"}, {"keys": "k", "latest": "ab"}):
+    wrong: tuple[dict[str, Any], ...] = ({"keys": "ab"}, {"keys": "k", "latest": "ab"})
+    for given in wrong:
         with pytest.raises(InvalidArgumentError, match="expected a column of the stream .*, found 'ab'"):
             esker.spark.upsert_stream(stream, uri, **given)
 

@@ -97,7 +97,8 @@ def test_a_batch_is_there_once_however_often_it_runs(tmp_path: Path, kind: str) 
 
 
 def test_properties_of_a_table_that_a_stream_makes_are_no_matter_to_its_later_batches(tmp_path: Path) -> None:
-    uri, given = str(tmp_path / "t"), {"tableFormat": "delta", "delta.enableChangeDataFeed": "TRUE"}
+    uri = str(tmp_path / "t")
+    given: dict[str, Any] = {"tableFormat": "delta", "delta.enableChangeDataFeed": "TRUE"}
     for number in (0, 0, 1):
         Batch(uri, SCHEMA, QUERY, number, **given).run(_rows(number))
     assert _there(uri) == [0, 1]
