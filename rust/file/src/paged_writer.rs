@@ -72,7 +72,7 @@ struct Encoding {
 }
 
 enum Encoded {
-    Soon(JoinHandle<Result<WrittenPage>>),
+    Soon(JoinHandle<Result<Vec<WrittenPage>>>),
     Already(Box<WrittenPage>),
 }
 
@@ -84,12 +84,13 @@ impl Encoded {
         }
     }
 
-    async fn page(self) -> Result<WrittenPage> {
+    /// A page, or the few that it became.
+    async fn pages(self) -> Result<Vec<WrittenPage>> {
         match self {
-            Encoded::Soon(page) => page
+            Encoded::Soon(pages) => pages
                 .await
                 .map_err(|e| FileError::invalid(format!("an encoding task failed: {e}")))?,
-            Encoded::Already(page) => Ok(*page),
+            Encoded::Already(page) => Ok(vec![*page]),
         }
     }
 }
@@ -114,9 +115,9 @@ impl PendingPage {
         }
     }
 
-    fn encode(self) -> Result<WrittenPage> {
+    fn encode(self) -> Result<Vec<WrittenPage>> {
         match self {
-            PendingPage::V2_0(page) => page.encode(),
+            PendingPage::V2_0(page) => page.encode().map(|page| vec![page]),
             PendingPage::V2_1(page) => page.encode(),
         }
     }
@@ -520,7 +521,9 @@ impl PagedWriter {
     /// Writes the oldest page that is being encoded.
     async fn write_next(&mut self) -> Result<()> {
         if let Some(first) = self.encoding.pop_front() {
-            self.out.write_page(first.page.page().await?).await?;
+            for page in first.page.pages().await? {
+                self.out.write_page(page).await?;
+            }
         }
         Ok(())
     }

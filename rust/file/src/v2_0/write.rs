@@ -14,7 +14,7 @@ use super::columns::ColumnNode;
 use super::compression::Compression;
 use super::encode::{self, encoding, PageBuffers};
 use super::list::encode::{encode_offsets, spanned_items};
-use super::retain::{bare_list, copied};
+use super::retain::{bare_list, own, sharing};
 use crate::container::WrittenPage;
 use crate::error::{FileError, Result};
 use crate::schema::{description_type, BlobKind};
@@ -62,15 +62,15 @@ impl PendingPage {
             self.priority = row;
         }
         self.begun = true;
+        let (array, items) = sharing(&array, self.arrays.last());
         self.arrays.push(array);
-        self.bytes = self.bytes.saturating_add(bytes);
+        self.bytes = self.bytes.saturating_add(bytes).saturating_add(items);
     }
 
     fn own(&mut self) {
-        for array in self.arrays.iter_mut().skip(self.owned) {
-            *array = copied(array);
-        }
-        self.owned = self.arrays.len();
+        let end = self.arrays.len();
+        own(&mut self.arrays, self.owned, end);
+        self.owned = end;
     }
 
     fn take(&mut self) -> PendingPage {

@@ -39,16 +39,35 @@ pub struct Alternative {
     pub reason: String,
 }
 
+/// A page, or why it cannot be one.
+pub(crate) enum Encoded {
+    Page(EncodedPage),
+    /// So many lists are null or empty one after the other that no chunk can say so. These are the values; each of several pages may hold some.
+    TooManyLists(Vec<ArrayRef>),
+}
+
+/// The most entries without a value in a row of a page that has others, fewer than a chunk can count with its values.
+const MOST_MISSING: usize = 60_000;
+
 /// Encodes the values of one page of a leaf; each array holds the way to the leaf and nothing else. `alone`: the column has no other page.
 ///
 /// The arrays are given up: the page is as large as they are, and so are the copies that it is made from.
-pub(crate) fn encode(arrays: Vec<ArrayRef>, target: Target, alone: bool) -> Result<EncodedPage> {
+pub(crate) fn encode(arrays: Vec<ArrayRef>, target: Target, alone: bool) -> Result<Encoded> {
     let Target { leaf, version, .. } = target;
     if leaf.field.blob_kind() == Some(BlobKind::V1) {
-        return blob::encode::encode(&arrays, leaf, version, alone);
+        return blob::encode::encode(&arrays, leaf, version, alone).map(Encoded::Page);
     }
     let Shredded { levels, leaves } = shred(&arrays, &leaf.path, alone)?;
+    let rows: usize = arrays.iter().map(|array| array.len()).sum();
+    if levels.num_valid > 0 && rows > 1 && levels.has_gap_beyond(MOST_MISSING) {
+        return Ok(Encoded::TooManyLists(arrays));
+    }
     drop(arrays);
+    encode_leaves(&levels, leaves, target).map(Encoded::Page)
+}
+
+fn encode_leaves(levels: &Levels, leaves: Vec<ArrayRef>, target: Target) -> Result<EncodedPage> {
+    let Target { leaf, version, .. } = target;
     if leaf.data_type == DataType::Struct(Fields::empty()) && levels.num_valid < levels.num_entries {
         return Err(FileError::UnsupportedColumn {
             column: leaf.name.clone(),
@@ -58,10 +77,10 @@ pub(crate) fn encode(arrays: Vec<ArrayRef>, target: Target, alone: bool) -> Resu
         });
     }
     if levels.num_valid == 0 {
-        return encode_all_null(&levels, target.large());
+        return encode_all_null(levels, target.large());
     }
     let values = gather_all(&leaf.name, leaves, &leaf.data_type)?;
-    encode_values(&levels, filled(values, &levels), target)
+    encode_values(levels, filled(values, levels), target)
 }
 
 /// What the page could have been written as, and what was chosen.
@@ -182,8 +201,8 @@ fn encode_values(levels: &Levels, values: LeafValues, target: Target) -> Result<
 
 fn too_large(target: Target, what: &str) -> FileError {
     FileError::unsupported(format!(
-        "column '{}' of type {}: file version {} cannot hold {what} of it that large, or 65,536 null and empty lists one after the other; write these \
-         rows in parts, each a fragment",
+        "column '{}' of type {}: file version {} cannot hold {what} of it that large, or 65,536 null and empty lists one after the other within a \
+         row; write these rows in parts, each a fragment",
         target.leaf.name, target.leaf.data_type, target.version
     ))
 }

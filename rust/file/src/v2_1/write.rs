@@ -10,7 +10,7 @@ use prost::Message;
 
 use super::choose::Target;
 use super::columns::assign_columns;
-use super::encode::encode;
+use super::encode::{encode, Encoded};
 use super::message::PAGE_LAYOUT;
 use super::path::{leaves, pruned, stride, Leaf, Step};
 use crate::container::WrittenPage;
@@ -18,7 +18,7 @@ use crate::error::{FileError, Result};
 use crate::goal::Goal;
 use crate::schema::Schema;
 use crate::v2_0::flat::decode::byte_width;
-use crate::v2_0::retain::copied;
+use crate::v2_0::retain::{own, sharing};
 use crate::version::FileVersion;
 
 /// Whose memory values are in.
@@ -91,24 +91,40 @@ impl PendingPage {
         self.bytes
     }
 
-    /// Encodes the page. This is the expensive part, and needs nothing but the page.
-    pub(crate) fn encode(self) -> Result<WrittenPage> {
-        let num_rows: u64 = self.arrays.iter().map(|array| array.len() as u64).sum();
+    /// Encodes the page, or several where one cannot hold so many null and empty lists one after the other. This is the expensive part, and
+    /// needs nothing but the page.
+    pub(crate) fn encode(mut self) -> Result<Vec<WrittenPage>> {
+        let mut pages = Vec::with_capacity(1);
+        let arrays = std::mem::take(&mut self.arrays);
+        self.encode_rows(arrays, self.row, self.alone, &mut pages)?;
+        Ok(pages)
+    }
+
+    fn encode_rows(&self, arrays: Vec<ArrayRef>, row: u64, alone: bool, pages: &mut Vec<WrittenPage>) -> Result<()> {
+        let rows: usize = arrays.iter().map(|array| array.len()).sum();
         let stride = stride(&self.leaf.path);
         let target = Target {
             leaf: &self.leaf,
             version: self.version,
             goal: self.goal,
         };
-        let page = encode(self.arrays, target, self.alone)?;
-        Ok(WrittenPage {
-            column: self.column,
-            buffers: page.buffers,
-            num_values: num_rows.saturating_mul(stride),
-            priority: self.row.saturating_mul(stride),
-            encoding_type: PAGE_LAYOUT,
-            encoding: page.layout.encode_to_vec(),
-        })
+        match encode(arrays, target, alone)? {
+            Encoded::Page(page) => pages.push(WrittenPage {
+                column: self.column,
+                buffers: page.buffers,
+                num_values: (rows as u64).saturating_mul(stride),
+                priority: row.saturating_mul(stride),
+                encoding_type: PAGE_LAYOUT,
+                encoding: page.layout.encode_to_vec(),
+            }),
+            Encoded::TooManyLists(arrays) => {
+                let half = rows / 2;
+                let (first, second) = split(arrays, half);
+                self.encode_rows(first, row, false, pages)?;
+                self.encode_rows(second, row.saturating_add(half as u64), false, pages)?;
+            }
+        }
+        Ok(())
     }
 
     fn take(&mut self) -> PendingPage {
@@ -134,9 +150,7 @@ impl PendingPage {
     /// Copies what lies in memory of others, among the first `end` arrays.
     fn own_until(&mut self, end: usize) {
         let end = end.min(self.arrays.len());
-        for array in self.arrays.iter_mut().take(end).skip(self.owned) {
-            *array = copied(array);
-        }
+        own(&mut self.arrays, self.owned, end);
         self.owned = self.owned.max(end);
     }
 
@@ -149,8 +163,10 @@ impl PendingPage {
             if self.arrays.is_empty() {
                 self.row = row.saturating_add(start as u64);
             }
-            self.arrays.push(array.slice(start, end - start));
-            self.bytes = self.bytes.saturating_add(row_bytes(array, &self.leaf.path, start, end));
+            let (rows, items) = sharing(&array.slice(start, end - start), self.arrays.last());
+            self.arrays.push(rows);
+            let bytes = row_bytes(array, &self.leaf.path, start, end).saturating_add(items);
+            self.bytes = self.bytes.saturating_add(bytes);
             if self.bytes >= page_bytes {
                 full.push(self.take());
             }
@@ -244,6 +260,23 @@ impl ColumnSink {
             pending.own_until(pending.arrays.len().saturating_sub(1));
         }
     }
+}
+
+/// The first `rows` rows of arrays, and the others.
+fn split(arrays: Vec<ArrayRef>, rows: usize) -> (Vec<ArrayRef>, Vec<ArrayRef>) {
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    let mut left = rows;
+    for array in arrays {
+        let here = left.min(array.len());
+        left -= here;
+        if here > 0 {
+            first.push(array.slice(0, here));
+        }
+        if here < array.len() {
+            second.push(array.slice(here, array.len() - here));
+        }
+    }
+    (first, second)
 }
 
 /// Whether an array takes hardly more memory than its values do.

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::Arc;
 
 use arrow_array::{Array, RecordBatch};
+use arrow_data::ArrayData;
 use arrow_schema::{DataType, Schema};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -390,11 +391,24 @@ impl Decoded {
     }
 }
 
-/// The bytes that rows take in memory. Types whose memory Arrow cannot tell count nothing.
+/// The bytes that rows take in memory, without the items of dictionaries, which they share. Types whose memory Arrow cannot tell count nothing.
 pub(crate) fn memory_of(batch: &RecordBatch) -> u64 {
-    let columns = batch.columns().iter();
-    let bytes = columns.map(|column| column.to_data().get_slice_memory_size().unwrap_or(0) as u64);
+    let columns = batch.columns().iter().map(|column| column.to_data());
+    let bytes = columns.map(|column| slice_memory(&column).saturating_sub(items_memory(&column)) as u64);
     bytes.fold(0, u64::saturating_add)
+}
+
+fn slice_memory(data: &ArrayData) -> usize {
+    data.get_slice_memory_size().unwrap_or(0)
+}
+
+/// What the items of dictionaries take, wherever in an array they are.
+fn items_memory(data: &ArrayData) -> usize {
+    let children = data.child_data().iter();
+    match data.data_type() {
+        DataType::Dictionary(_, _) => children.map(slice_memory).sum(),
+        _ => children.map(items_memory).sum(),
+    }
 }
 
 /// Bytes of a row of the columns whose values take as many each, and whether those are all.

@@ -44,6 +44,18 @@ pub(crate) struct Levels {
 }
 
 impl Levels {
+    /// Whether more than `most` entries without a value, such as empty lists, come one after the other.
+    pub(crate) fn has_gap_beyond(&self, most: usize) -> bool {
+        let Some(def) = self.def.as_ref().filter(|_| self.num_entries - self.num_visible > most) else {
+            return false;
+        };
+        let mut gap = 0_usize;
+        def.iter().any(|level| {
+            gap = if *level > self.max_visible { gap + 1 } else { 0 };
+            gap > most
+        })
+    }
+
     /// The definition level of each of the values, 0 where it is there; none where all are.
     pub(crate) fn of_values(&self) -> Option<Cow<'_, [u16]>> {
         let def = self.def.as_ref().filter(|_| self.num_valid < self.num_visible)?;
