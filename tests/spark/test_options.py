@@ -70,7 +70,7 @@ def test_an_option_of_reads_is_refused_on_a_write(name: str, table: tuple[str, s
 
 @pytest.mark.parametrize("name", WRITE)
 def test_an_option_of_writes_is_refused_on_a_read(name: str, table: tuple[str, str]) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"option {name} is for writes"):
+    with pytest.raises(InvalidArgumentError, match=f"option {name} is for writes, found it on a read: "):
         read(table[0], **{name.lower(): WRITE[name]})
 
 

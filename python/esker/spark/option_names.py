@@ -156,8 +156,10 @@ class Given:
             if side is not None and side not in option.sides:
                 doing = {"read": "reads", "write": "writes", "read stream": "streams that are read"}
                 instead = option.in_stream if side == "read stream" and option.in_stream else option.other_side
+                # Spark does not say whether it loads a DataFrame or a stream: an option of writes is for neither.
+                found = "read" if option.sides == ("write",) else side
                 raise InvalidArgumentError(
-                    f"option {self._spelled[known]} is for {doing[option.sides[0]]}, found it on a {side}: {instead}"
+                    f"option {self._spelled[known]} is for {doing[option.sides[0]]}, found it on a {found}: {instead}"
                 )
             self._values[known] = value
 
