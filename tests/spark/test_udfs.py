@@ -228,6 +228,10 @@ def test_what_a_lookup_refuses(spark: SparkSession, vectors: str, tmp_path: obje
         esker.spark.lookup(frame, vectors)
     with pytest.raises(InvalidArgumentError, match="'key'"):
         esker.spark.lookup(frame, vectors, on="key")
+    several: Any
+    for several in (["id"], ("id", "name"), None):
+        with pytest.raises(InvalidArgumentError, match="on: expected the name of one column, found .*; join the"):
+            esker.spark.lookup(frame, vectors, on=several)
     nested = spark.sql("SELECT array(1L) AS id, array(1.0F, 2.0F) AS v")
     with pytest.raises(InvalidArgumentError, match=r"compared, found 'V' of type fixed_size_list<.* in the table at"):
         esker.spark.lookup(nested, vectors, on="V")

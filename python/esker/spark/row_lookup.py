@@ -73,8 +73,8 @@ def lookup(
 
     Raises:
         NotFoundError: There is no table, or no such version.
-        InvalidArgumentError: A column does not exist, or is on both sides; the key is an array, a map or a struct, or
-            of two kinds, such as times and days.
+        InvalidArgumentError: A column does not exist, or is on both sides; `on` is no text; the key is an array, a map
+            or a struct, or of two kinds, such as times and days.
         UnsupportedError: It is a Delta table, which has no random access.
 
     Example:
@@ -84,6 +84,8 @@ def lookup(
         frame = frame.to_df()
     if how not in ("left", "inner"):
         raise InvalidArgumentError(f"expected how of left or inner, found {how!r}")
+    if not isinstance(on, str):
+        raise InvalidArgumentError(f"on: expected the name of one column, found {on!r}; join the tables by several")
     address = read_address({"path": os.fspath(uri)})
     address = TableAddress(address.uri, dict(storage_options or {}))
     if is_delta(address):
