@@ -16,6 +16,7 @@ from esker.spark.options import table_address
 from tests.spark.jobs import planned, read, wrote
 
 FRAME = T.StructType().add("id", T.LongType()).add("p", T.StringType())
+FLOATS = T.ArrayType(T.FloatType())
 ROWS = [{"id": n, "p": "ab"[n % 2]} for n in range(10)]
 READ = {
     "columns": "id",
@@ -99,6 +100,23 @@ def test_what_an_append_would_not_do_is_refused(table: tuple[str, str]) -> None:
         with pytest.raises(InvalidArgumentError, match=r'expected mode\("overwrite"\)'):
             wrote(table[0], FRAME, ROWS, **options)
     wrote(table[0], FRAME, ROWS, overwriteSchema="false")
+
+
+def test_vectors_of_an_append_are_those_of_the_table(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    frame = T.StructType().add("id", T.LongType()).add("v", FLOATS).add("w", FLOATS)
+    rows = [{"id": 1, "v": [1.0, 2.0], "w": [3.0]}]
+    wrote(uri, frame, rows, vectors="v=2")
+    wrote(uri, frame, rows, vectors="V=2")
+    for given, message in (
+        ("nope=2", r"columns of the table \(id, v, w\), found nope"),
+        ("v=3", "'v' to be fixed_size_list<.*, found v=3; leave it out"),
+        ("v=2,w=1", "'w' to be list<.* as in the table, found w=1; leave it out"),
+        ("id=2", "'id' to be int64 as in the table, found id=2; leave it out"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=f"option vectors: expected {message}"):
+            wrote(uri, frame, rows, vectors=given)
+    assert len(read(uri)) == 2
 
 
 def test_options_that_do_not_go_together_are_refused(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from esker.exceptions import InvalidArgumentError, SchemaMismatchError
 from esker.spark.spelling import spelled_as
 from esker.spark.types import spark_type, table_schema
 
-__all__ = ["check_append", "check_read", "renamed", "replacing_schema"]
+__all__ = ["check_append", "check_read", "check_vectors", "renamed", "replacing_schema"]
 
 _WHOLE = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
 _REAL = (spark.FloatType, spark.DoubleType)
@@ -77,6 +77,35 @@ def check_append(
     for field in frame.fields:
         expected = spark_type(table.field(field.name).type, field.name)
         _check_type(field.dataType, expected, field.name, merging, advice)
+
+
+def check_vectors(vectors: Mapping[str, int], table: pa.Schema) -> None:
+    """Checks that the vectors that an append asks for are those of the table, whose types it keeps.
+
+    Args:
+        vectors: The length of each column.
+        table: The table's schema.
+
+    Raises:
+        InvalidArgumentError: The table lacks one, or has another type for it.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.spark.matching import check_vectors
+        >>> check_vectors({"V": 768}, pa.schema({"v": pa.list_(pa.float32(), 768)}))
+    """
+    for name, size in zip(spelled_as(list(vectors), table.names), vectors.values(), strict=True):
+        if name not in table.names:
+            raise InvalidArgumentError(
+                f"option vectors: expected columns of the table ({', '.join(table.names)}), found {name}", column=name
+            )
+        kind = table.field(name).type
+        stored = getattr(kind, "storage_type", kind)
+        if not pa.types.is_fixed_size_list(stored) or stored.list_size != size:
+            raise InvalidArgumentError(
+                f"option vectors: expected {name!r} to be {kind} as in the table, found {name}={size}; leave it out",
+                column=name,
+            )
 
 
 def check_read(table: pa.Schema, wanted: spark.StructType) -> None:

@@ -28,7 +28,7 @@ from esker.exceptions import AlreadyExistsError, InvalidArgumentError, Unsupport
 from esker.lance.log import entry_of
 from esker.lance.write.compression import compression_of
 from esker.spark.cast import cast_batch
-from esker.spark.matching import check_append, renamed, replacing_schema
+from esker.spark.matching import check_append, check_vectors, renamed, replacing_schema
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.spelling import spelled_as
 from esker.spark.table import FragmentPlan, applications_of, latest_manifest
@@ -211,6 +211,7 @@ def _planned_schema(
         # The table's own schema, since a new one may get other field ids.
         there = pa.schema(manifest.schema)
         check_append(renamed(schema, there.names), there, address.uri)
+        check_vectors(options.vectors or {}, there)
         return manifest.schema
     kept = None if manifest is None or options.overwrite_schema else pa.schema(manifest.schema)
     return Schema.from_arrow(replacing_schema(schema, kept, options.vectors))
