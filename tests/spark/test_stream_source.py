@@ -18,6 +18,7 @@ import esker
 import esker.delta
 from esker.exceptions import CommitConflictError, InvalidArgumentError, NotFoundError, SchemaMismatchError
 from esker.spark import EskerSource
+from tests.spark.jobs import read
 from tests.spark.streams import Query, ids
 
 FORMATS = ["lance", "delta"]
@@ -323,6 +324,13 @@ def test_columns_and_filters(table: Table) -> None:
     assert sorted(row["s"] for row in query.rows()) == ["x2", "x3", "x4", "x5"]
     table.append(ids(6, 7))
     assert query.rows() == [{"s": "x6"}]
+
+
+def test_a_feed_that_is_switched_off_is_none(table: Table) -> None:
+    rows = Query(table.uri, readChangeFeed="false").rows()
+    assert sorted(rows[0]) == sorted(read(table.uri, readChangeFeed="false")[0]) == ["id", "s"]
+    with pytest.raises(InvalidArgumentError, match="expected startingVersion|readChangeFeed is for Delta tables"):
+        read(table.uri, readChangeFeed="true")
 
 
 def test_columns_that_come_and_go(tmp_path: Path) -> None:

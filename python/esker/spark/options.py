@@ -95,8 +95,9 @@ class ReadOptions:
         given = Given(options, "read")
         for name in given.properties:
             raise InvalidArgumentError(f"option {name}: a property of a table is set when it is written, not read")
+        changes = ChangeRange.of(given)
         return cls(
-            changes=ChangeRange.of(given),
+            changes=changes,
             columns=columns_of(given, "columns"),
             filter=given.get("filter"),
             version=given.integer("version", 0),
@@ -108,7 +109,13 @@ class ReadOptions:
             timestamp=given.get("timestampAsOf"),
             timezone=given.zone("timezone"),
             partition_timezone=given.zone("partitionTimezone"),
-            elsewhere={table: given.elsewhere(table) for table in ("lance", "delta")},
+            # Of a Lance table a stream may say readChangeFeed=false, and Spark asks for its columns as for a read's.
+            elsewhere={
+                table: tuple(
+                    told for told in given.elsewhere(table) if told[0] != given.shown("readChangeFeed") or changes
+                )
+                for table in ("lance", "delta")
+            },
         )
 
     def check_format(self, table_format: str, uri: str) -> None:
