@@ -20,6 +20,7 @@ from pyspark.sql import types as T
 
 import esker
 import esker.delta
+from esker.exceptions import InvalidArgumentError
 from tests.spark.conftest import load
 from tests.spark.jobs import read, wrote
 
@@ -166,6 +167,29 @@ def test_what_filters_mean_otherwise_than_spark_is_what_the_guide_says(
     assert [row.k for row in load(spark, uri).where(condition).orderBy("k").collect()] == of_spark
 
 
+@pytest.mark.parametrize(
+    ("kind", "condition", "here", "of_spark"),
+    [
+        ("delta", "\"w\" = '1'", [1], []),
+        ("lance", "\"w\" = '1'", [], []),
+        ("delta", "w = 1", [1], [0, 1]),
+        ("delta", "cast(w AS int) = 1", [0, 1], [0, 1]),
+        ("lance", "cast(w AS int) = 1", [0, 1], [0, 1]),
+    ],
+)
+def test_texts_of_a_delta_table_that_a_filter_takes_otherwise_than_spark(
+    spark: SparkSession, kind: str, condition: str, here: list[int], of_spark: list[int], tmp_path: Path
+) -> None:
+    uri = str(tmp_path / "t")
+    rows = T.StructType().add("k", T.LongType()).add("w", T.StringType())
+    wrote(uri, rows, [{"k": 0, "w": "01"}, {"k": 1, "w": "1"}, {"k": 2, "w": None}], tableFormat=kind)
+    assert [row["k"] for row in read(uri, filter=condition, timezone="UTC")] == here
+    assert [row.k for row in load(spark, uri).where(condition).orderBy("k").collect()] == of_spark
+    if kind == "lance":
+        with pytest.raises(InvalidArgumentError, match="expected a literal to compare with w"):
+            read(uri, filter="w = 1", timezone="UTC")
+
+
 @pytest.mark.parametrize("kind", ["lance", "delta"])
 @pytest.mark.parametrize(
     ("condition", "here", "of_spark"),
@@ -187,6 +211,7 @@ def test_what_filters_mean_otherwise_than_spark_is_what_the_guide_says(
         ("cast(d * 4e19 AS string) = '1.0E20'", [], [0]),
         ("cast(p AS int) = 1", [1], [0, 1]),
         ("floor(p) = 1", [0, 1], [0, 1]),
+        ("sqrt(d) > 0", [0], [0, 1]),
     ],
 )
 def test_functions_that_mean_otherwise_than_in_spark_are_those_of_the_guide(
