@@ -177,6 +177,34 @@ def test_tables_of_a_catalog_say_what_to_do_instead(spark: SparkSession, numbers
         spark.sql(f"CREATE TABLE refused USING esker OPTIONS (path '{numbers}')")
     with pytest.raises(Exception, match="tables of a catalog .* are not there.*CREATE TEMPORARY VIEW"):
         spark.range(3).write.format("esker").mode("append").saveAsTable("refused")
+    # Spark asks no data source for a table whose columns are listed.
+    spark.sql(f"CREATE TABLE listed (Id long, name string) USING esker LOCATION '{numbers}'")
+    try:
+        for statement in ("SELECT * FROM listed", "INSERT INTO listed VALUES (1, 'x')"):
+            with pytest.raises(Exception, match="tables of a catalog .* are not there.*CREATE TEMPORARY VIEW"):
+                spark.sql(statement).collect()
+    finally:
+        spark.sql("DROP TABLE listed")
+
+
+def test_a_path_beside_a_name_of_the_catalog_is_what_is_written(spark: SparkSession, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    save(spark.range(3), uri)
+    names = {"error": "by_path_1", "ignore": "by_path_2"}
+    try:
+        for number, (mode, name) in enumerate(names.items(), start=2):
+            spark.range(3).write.format("esker").option("path", uri).mode(mode).saveAsTable(name)
+            assert esker.spark.read(spark, uri).count() == 3 * number
+        # The name is there now.
+        spark.range(3).write.format("esker").option("path", uri).mode("ignore").saveAsTable(name)
+        with pytest.raises(Exception, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
+            spark.range(3).write.format("esker").option("path", uri).mode("error").saveAsTable(name)
+        assert esker.spark.read(spark, uri).count() == 9
+        with pytest.raises(Exception, match="tables of a catalog .* are not there"):
+            spark.table(name).collect()
+    finally:
+        for name in names.values():
+            spark.sql(f"DROP TABLE IF EXISTS {name}")
 
 
 def test_read_takes_a_delta_table_too(spark: SparkSession, tmp_path: Path) -> None:
