@@ -239,3 +239,14 @@ def test_a_file_that_is_gone_is_an_error_that_names_it(spark: Any, tmp_path: Pat
             frame.collect()
     finally:
         spark.conf.unset("spark.sql.files.ignoreMissingFiles")
+
+
+def test_a_file_that_is_gone_is_an_error_of_sparks_own(spark: Any, tmp_path: Path) -> None:
+    uri = written(str(tmp_path / "t"), pa.table({"a": [1, 2]}))
+    frame = esker.spark.read(spark, uri).to_df()
+    assert is_by_spark(frame)
+    written(uri, pa.table({"a": [3]}), mode="overwrite")
+    deltalake.DeltaTable(uri).vacuum(0, dry_run=False, enforce_retention_duration=False)
+    with pytest.raises(Exception, match=r"FAILED_READ_FILE\.FILE_NOT_EXIST"), esker.spark.errors():
+        frame.collect()
+    assert [row.a for row in esker.spark.read(spark, uri).collect()] == [3]
