@@ -41,9 +41,15 @@ pub struct Alternative {
 
 /// A page, or why it cannot be one.
 pub(crate) enum Encoded {
-    Page(EncodedPage),
+    Page(Box<EncodedPage>),
     /// So many lists are null or empty one after the other that no chunk can say so. These are the values; each of several pages may hold some.
     TooManyLists(Vec<ArrayRef>),
+}
+
+impl Encoded {
+    fn page(page: EncodedPage) -> Encoded {
+        Encoded::Page(Box::new(page))
+    }
 }
 
 /// The most entries without a value in a row of a page that has others, fewer than a chunk can count with its values.
@@ -55,7 +61,7 @@ const MOST_MISSING: usize = 60_000;
 pub(crate) fn encode(arrays: Vec<ArrayRef>, target: Target, alone: bool) -> Result<Encoded> {
     let Target { leaf, version, .. } = target;
     if leaf.field.blob_kind() == Some(BlobKind::V1) {
-        return blob::encode::encode(&arrays, leaf, version, alone).map(Encoded::Page);
+        return blob::encode::encode(&arrays, leaf, version, alone).map(Encoded::page);
     }
     let Shredded { levels, leaves } = shred(&arrays, &leaf.path, alone)?;
     let rows: usize = arrays.iter().map(|array| array.len()).sum();
@@ -63,7 +69,7 @@ pub(crate) fn encode(arrays: Vec<ArrayRef>, target: Target, alone: bool) -> Resu
         return Ok(Encoded::TooManyLists(arrays));
     }
     drop(arrays);
-    encode_leaves(&levels, leaves, target).map(Encoded::Page)
+    encode_leaves(&levels, leaves, target).map(Encoded::page)
 }
 
 fn encode_leaves(levels: &Levels, leaves: Vec<ArrayRef>, target: Target) -> Result<EncodedPage> {
