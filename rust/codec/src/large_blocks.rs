@@ -31,7 +31,7 @@ const MOST_BYTES: usize = 1 << 30;
 /// Blocks in use and those that wait may always have so many bytes together,
 const LEAST_BYTES: usize = 32 << 20;
 
-/// and so many more than there ever were in use, but no more than half of those: blocks that fit are found more often.
+/// and so many more than there ever were in use, but no more than a quarter of those: blocks that fit are found more often.
 const SPARE_BYTES: usize = 96 << 20;
 
 /// Blocks of so many bytes that grow are moved piece by piece, so that they are not in memory twice.
@@ -215,7 +215,7 @@ impl Shared {
         if found.is_none() {
             let used = self.used.load(Ordering::Relaxed).saturating_add(size);
             let most = self.most_used.load(Ordering::Relaxed);
-            let most = most.saturating_add(SPARE_BYTES.min(most / 2)).max(LEAST_BYTES);
+            let most = most.saturating_add(SPARE_BYTES.min(most / 4)).max(LEAST_BYTES);
             self.release_beyond(most.saturating_sub(used), usize::MAX);
             if self.sparing.load(Ordering::Relaxed) > 0 {
                 self.release_beyond(self.kept.load(Ordering::Relaxed), size);
