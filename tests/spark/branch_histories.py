@@ -26,7 +26,7 @@ from esker.repo import Repository
 from esker.repo.table_address import address
 from esker.store.stores import register
 from tests.spark import stream_histories
-from tests.spark.stream_histories import CTRL_C, FAULTS, WEATHER, Course, Strikes, upsert_of
+from tests.spark.stream_histories import FAULTS, WEATHER, Course, Strikes, upsert_of
 
 
 class BranchCourse(Course):
@@ -111,19 +111,5 @@ def course(seed: int, faults: Sequence[str] = FAULTS) -> BranchCourse:
         shutil.rmtree(folder)
 
 
-def main(first: int, count: int) -> None:
-    """Runs histories, and prints figures."""
-    done, wrong = Counter[str](), 0
-    for seed in range(first, first + count):
-        try:
-            made = course(seed, (*FAULTS, CTRL_C))
-            done[made.kind] += 1
-            done["runs"] += made.runs
-        except Exception as error:
-            wrong += 1
-            print(seed, type(error).__name__, str(error)[:1500], flush=True)
-    print(dict(done), dict(WEATHER.hits), f"{WEATHER.hits.total()} faults, {wrong} wrong", flush=True)
-
-
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    stream_histories.main(int(sys.argv[1]), int(sys.argv[2]), course)

@@ -292,12 +292,12 @@ def course(seed: int, faults: Sequence[str] = FAULTS) -> Course:
         shutil.rmtree(folder)
 
 
-def main(first: int, count: int) -> None:
+def main(first: int, count: int, run: Callable[[int, Sequence[str]], Course] = course) -> None:
     """Runs histories, and prints figures."""
     done, wrong = Counter[str](), 0
     for seed in range(first, first + count):
         try:
-            made = course(seed, (*FAULTS, CTRL_C))
+            made = run(seed, (*FAULTS, CTRL_C))
             done[f"{made.kind} {made.mode}"] += 1
             done["runs"] += made.runs
         except Exception as error:
