@@ -117,6 +117,25 @@ def is_of_branch(uri: str, storage_options: Mapping[str, str] | None = None) -> 
     return found is not None and _branch_of(_core_of(found.repository, storage_options or {}), found.ref) is not None
 
 
+def check_unprotected(uri: str, storage_options: Mapping[str, str] | None = None) -> None:
+    """Refuses to write to a branch that the settings of its repository protect.
+
+    Args:
+        uri: Any.
+        storage_options: Options of the repository's store.
+
+    Raises:
+        ProtectedBranchError: They do.
+
+    Example:
+        >>> from esker.repo.branch_store import check_unprotected
+        >>> check_unprotected("s3://bucket/t")
+    """
+    found = parse(uri)
+    if found is not None:
+        _core_of(found.repository, storage_options or {}).check_unprotected(found.ref)
+
+
 def _branch_of(core: RepositoryCore, ref: str) -> Commit | None:
     """The last commit of the branch that a ref names, if it names one and the repository can be written to."""
     if core.is_read_only or _NO_BRANCH.search(ref):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import copy
 import json
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from pyspark.sql.types import StructType
 
 from esker._native.delta import Snapshot
 from esker._native.store import Store
+from esker.commit.clock import seconds_since
 from esker.commit.orphans import StagedFiles
 from esker.delta.definition.constraints import Constraints
 from esker.delta.definition.table_state import TableState
@@ -58,6 +60,7 @@ from esker.spark.worker_task import MadeInWorkers
 from esker.spark.writer import may_discard
 from esker.spark.zoned_filter import instants_apart, reads_times
 from esker.store.pickling import pickled_options
+from esker.store.staging import Handover, adopt, hand_over
 
 __all__ = ["DeltaWriter", "FilesMessage"]
 
@@ -67,13 +70,14 @@ _SESSION_DYNAMIC = "partitionOverwriteMode=dynamic"
 @dataclass(frozen=True)
 class FilesMessage(WriterCommitMessage):
     """What a task tells the driver: the files that it staged, as JSON, their rows, its files of changes, and what it
-    knows of the session: its time zone, and how it overwrites partitions."""
+    knows of the session: its time zone, and how it overwrites partitions; for a branch, what its store has staged."""
 
     adds: str
     rows: int
     changes: str = "[]"
     zone: str | None = None
     overwrite_mode: str | None = None
+    staged: Handover = ()
 
 
 class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
@@ -103,6 +107,7 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
         is_stream: bool = False,
     ) -> None:
         self._id = str(uuid.uuid4())
+        self._began = time.monotonic(), time.time()
         self.address = self._address = address
         self._options = options
         self._overwrite = overwrite
@@ -177,14 +182,16 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
 
         rows = map(cast, chain([first] if first is not None else [], iterator))
         try:
-            with Staging(plan, self._store(), writes_changes=self._keeps_changes) as staging:
+            store = self._store()
+            with Staging(plan, store, writes_changes=self._keeps_changes) as staging:
                 staging.store(checked(conformed(rows, plan.after.schema), plan))
                 written = staging.finish()
         except InvalidArgumentError as error:
             if "predicate" in str(error):
                 raise InvalidArgumentError(f"option replaceWhere: {error}") from error
             raise
-        return FilesMessage(json.dumps(written.adds), written.rows, json.dumps(written.changes), zone, mode)
+        adds, changes = json.dumps(written.adds), json.dumps(written.changes)
+        return FilesMessage(adds, written.rows, changes, zone, mode, hand_over(store))
 
     @in_words_of_spark()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override, unused-ignore]
@@ -198,8 +205,8 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
             # Tasks of a batch do not know its number: what they have written is nobody's.
             StagedFiles((self._store(), path) for path in _paths(messages)).discard()
             return
-        store = self._store()
         found = [message for message in messages if isinstance(message, FilesMessage)]
+        store = self._adopting(found)
         is_new = self._plan.read_version == NO_TABLE
         if self._is_streamed and not self._overwrite and not is_new and not any(message.rows for message in found):
             # A batch of a stream without rows: there is nothing that could be there twice.
@@ -233,7 +240,7 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
         several = [group for group in by_partition.values() if len(group) > 1]
         if len(adds) <= most or not several:
             return list(messages)
-        store, plan = self._store(), self._plan
+        store, plan = self._adopting(found), self._plan
         gone = [add for group in several for add in group]
         with Staging(plan, store) as staging:
             staging.store(staged_rows(plan, store, gone))
@@ -242,7 +249,7 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
         kept = [group[0] for group in by_partition.values() if len(group) == 1]
         first = found[0]
         rows = sum(message.rows for message in found)
-        return [replace(first, adds=json.dumps([*kept, *written.adds]), rows=rows)]
+        return [replace(first, adds=json.dumps([*kept, *written.adds]), rows=rows, staged=hand_over(store))]
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override, unused-ignore]
         """Deletes the files of the tasks that finished, if others did not: then nothing was committed.
@@ -453,6 +460,12 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
 
     def _store(self) -> Store:
         return resolve_for_writing(self._address.uri, self._address.storage_options)
+
+    def _adopting(self, messages: Iterable[FilesMessage]) -> Store:
+        """The store that the write is committed to, with what those of the tasks have staged."""
+        store = self._store()
+        adopt(store, tuple(chain.from_iterable(m.staged for m in messages)), seconds_since(*self._began))
+        return store
 
 
 def _id_of(snapshot: Snapshot) -> str:

@@ -382,59 +382,40 @@ def read_address(options: Mapping[str, str]) -> TableAddress:
     return replace(address, uri=pinned(address.uri, address.storage_options))
 
 
-def upsert_address(options: Mapping[str, str]) -> TableAddress:
-    """The address of a table whose rows the driver writes by itself: it may be on a branch of a repository.
+def write_address(options: Mapping[str, str], *, is_stream: bool = False) -> TableAddress:
+    """The address of the table that is written to. One in a repository is on a branch.
+
+    Args:
+        options: The options.
+        is_stream: Whether it is a stream that writes.
 
     Raises:
         InvalidArgumentError: There is no path, or more than one.
         UnsupportedError: It is in a repository, and not on a branch.
+        ProtectedBranchError: The repository's settings protect the branch.
     """
     address = table_address(options)
     found = _OF_REPOSITORIES.match(address.uri)
     if found is None:
         return address
-    from esker.repo.branch_store import is_of_branch
+    from esker.repo.branch_store import check_unprotected, is_of_branch
 
     if found[1] in ("-tx", "-hook"):
+        outlived, instead = (
+            ("which a stream outlasts", "where each batch is a commit")
+            if is_stream
+            else ("which this process alone can write to", "or write frame.toArrow() there without Spark")
+        )
         raise UnsupportedError(
-            f"{address.uri}: expected a table on a branch, found one of a transaction, which a stream outlasts; give "
-            'branch.store_uri("..."), where each batch is a commit'
+            f"{address.uri}: expected a table on a branch, found one of a transaction, {outlived}; give "
+            f'branch.store_uri("..."), {instead}'
         )
     if not is_of_branch(address.uri, address.storage_options):
         raise UnsupportedError(
             f"{address.uri}: expected a table on a branch that is there, found a ref that is only read; give "
-            'repository.branch("...").store_uri("..."), where each batch is a commit'
+            f'repository.branch("...").store_uri("..."), where each {"batch" if is_stream else "write"} is a commit'
         )
-    return address
-
-
-def write_address(options: Mapping[str, str], *, is_stream: bool = False) -> TableAddress:
-    """The address of the table that is written to.
-
-    Args:
-        options: The options.
-        is_stream: Whether it is a stream that writes: its DataFrame has no `toArrow`, those of its batches do.
-
-    Raises:
-        InvalidArgumentError: There is no path, or more than one.
-        UnsupportedError: It is in a repository.
-    """
-    address = table_address(options)
-    if _OF_REPOSITORIES.match(address.uri) and is_stream:
-        raise UnsupportedError(
-            f"{address.uri}: expected a folder of a store, found one of a repository: what Spark's workers write would "
-            "not be on the branch. esker.spark.upsert_stream writes there by key; or let foreachBatch do it, with a "
-            "function of (batch, number) that writes batch.toArrow() in branch.transact(...): merge_insert or "
-            "write_dataset with application=(a name of the stream, number) changes a Lance table once, though Spark "
-            "runs a batch again after a failure; merge into a Delta table by key"
-        )
-    if _OF_REPOSITORIES.match(address.uri):
-        raise UnsupportedError(
-            f"{address.uri}: expected a folder of a store, found one of a repository: what Spark's workers write would "
-            "not be on the branch, whose files are staged by the process that commits. Write the rows in this one, "
-            "esker.write_dataset(frame.toArrow(), uri) or write_deltalake(uri, frame.toArrow()); or write a table "
-            "elsewhere with Spark, and commit it with branch.import_data().prefix(...)"
-        )
+    check_unprotected(address.uri, address.storage_options)
     return address
 
 

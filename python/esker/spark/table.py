@@ -7,6 +7,7 @@ encoded fragments.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,6 +23,7 @@ from esker.arrow.batch_source import BatchSource
 from esker.arrow.json_columns import shown_schema
 from esker.arrow.struct_offsets import rebased
 from esker.commit import commit, resolve
+from esker.commit.clock import seconds_since
 from esker.commit.orphans import StagedFiles
 from esker.exceptions import CommitConflictError, NotFoundError, SchemaMismatchError
 from esker.lance import LanceCommit, LanceLog
@@ -35,6 +37,7 @@ from esker.lance.write.compression import DEFAULT_COMPRESSION, Compression, comp
 from esker.lance.write.newcomer import append_to_newcomer
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.zoned_filter import instants_apart, told_zone, zoned_predicate
+from esker.store.staging import Handover, adopt
 
 __all__ = ["TOKEN", "FragmentSize", "PinnedTable", "FragmentPlan", "replaced_meanwhile"]
 
@@ -153,6 +156,7 @@ class FragmentPlan:
         application: The id of a stream and the number of its batch, which is committed once; None for other writes.
         applications: What is known to be committed: for each application its last number.
         entry: What tells the base version from one with its number of another table; empty if there was none.
+        began: When it was planned, by both clocks of the driver: no file is older.
     """
 
     address: TableAddress
@@ -167,6 +171,7 @@ class FragmentPlan:
     application: tuple[str, int] | None = None
     applications: Mapping[str, int] = field(default_factory=dict)
     entry: str = ""
+    began: tuple[float, float] = field(default_factory=lambda: (time.monotonic(), time.time()))
 
     @property
     def is_known_to_be_applied(self) -> bool:
@@ -210,11 +215,25 @@ class FragmentPlan:
         """The schema as an Arrow schema."""
         return pa.schema(self.schema)
 
-    def write(self, batches: Iterable[pa.RecordBatch]) -> tuple[bytes, ...]:
+    def store(self) -> Store:
+        """The store of the table, in which a task stages its files: on a branch, they are seen there alone."""
+        return resolve(self.address.uri, storage_options=self.address.storage_options)
+
+    def log(self, files: Handover) -> LanceLog:
+        """The log that the write is committed to.
+
+        Args:
+            files: What the stores of the tasks have handed over.
+        """
+        log = _log(self.address)
+        adopt(log.store, files, seconds_since(*self.began))
+        return log
+
+    def write(self, store: Store, batches: Iterable[pa.RecordBatch]) -> tuple[bytes, ...]:
         """Writes batches of `arrow_schema` as data files and returns their encoded fragments: none without rows."""
         fragments = BatchSource(self.arrow_schema, batches).feed(
             lambda reader: write_fragments(
-                _store(self.address),
+                store,
                 rebased(reader),
                 schema=self.schema,
                 data_storage_version=self.data_storage_version,
@@ -226,29 +245,30 @@ class FragmentPlan:
         )
         return tuple(fragment.encode() for fragment in fragments)
 
-    def staged(self, fragments: Iterable[bytes]) -> StagedFiles:
+    @staticmethod
+    def staged(store: Store, fragments: Iterable[bytes]) -> StagedFiles:
         """The data files of fragments that are staged and not committed."""
-        store = _store(self.address)
         return StagedFiles((store, _DATA + file.path) for data in fragments for file in Fragment.decode(data).files)
 
-    def joined(self, fragments: Iterable[bytes], most: int) -> tuple[list[bytes], tuple[bytes, ...]]:
+    def joined(self, log: LanceLog, fragments: Iterable[bytes], most: int) -> tuple[list[bytes], tuple[bytes, ...]]:
         """The same rows in fewer data files: those fragments that stay, and new ones in place of the smallest."""
         by_size = sorted(fragments, key=lambda data: Fragment.decode(data).physical_rows, reverse=True)
         kept, small = by_size[: most - 1], by_size[most - 1 :]
         made = [Fragment.decode(data) for data in small]
         # A version that nobody commits, whose rows are these.
         manifest = Transaction.overwrite(0, made, self.schema).apply(
-            None, version=1, data_storage_version=self.data_storage_version, timestamp_ns=1, store=_store(self.address)
+            None, version=1, data_storage_version=self.data_storage_version, timestamp_ns=1, store=log.store
         )
-        table = TableVersion.of(self.address.uri, _log(self.address), manifest, dict(self.address.storage_options))
-        written = self.write(Scan(table, ScanOptions(blobs="bytes")).to_batches())
-        self.staged(small).discard()
+        table = TableVersion.of(self.address.uri, log, manifest, dict(self.address.storage_options))
+        written = self.write(log.store, Scan(table, ScanOptions(blobs="bytes")).to_batches())
+        self.staged(log.store, small).discard()
         return kept, written
 
-    def commit(self, fragments: Iterable[bytes], staged: StagedFiles) -> int:
+    def commit(self, log: LanceLog, fragments: Iterable[bytes], staged: StagedFiles) -> int:
         """Commits all fragments of the write at once and returns the new version.
 
         Args:
+            log: That of `log`.
             fragments: The encoded fragments of all tasks.
             staged: Their files; its `outcome` is kept up to date.
 
@@ -260,20 +280,20 @@ class FragmentPlan:
         made = [Fragment.decode(data) for data in fragments]
         properties = self._properties()
         if not self.replace:
-            return self._commit(Transaction.append(self.read_version, made, properties=properties), staged)
+            return self._commit(log, Transaction.append(self.read_version, made, properties=properties), staged)
         config = compression_config(self.options.compression)
         transaction = Transaction.overwrite(
             self.read_version, made, self.schema, config=config or None, properties=properties
         )
-        return self._commit(transaction, staged, create=self.create)
+        return self._commit(log, transaction, staged, create=self.create)
 
-    def join(self, fragments: Iterable[bytes], staged: StagedFiles) -> int | None:
+    def join(self, log: LanceLog, fragments: Iterable[bytes], staged: StagedFiles) -> int | None:
         """Appends the fragments to a table that another writer has created meanwhile, and returns the new version; None
         if that table's schema or file version does not fit."""
         made = [Fragment.decode(data) for data in fragments]
         try:
             change = append_to_newcomer(
-                _log(self.address), made, self.schema, self.data_storage_version, properties=self._properties()
+                log, made, self.schema, self.data_storage_version, properties=self._properties()
             )
         except SchemaMismatchError:
             return None
@@ -282,9 +302,9 @@ class FragmentPlan:
     def _properties(self) -> dict[str, str] | None:
         return application_properties(self.application, {TOKEN: self.token})
 
-    def _commit(self, transaction: Transaction, staged: StagedFiles, *, create: bool = False) -> int:
+    def _commit(self, log: LanceLog, transaction: Transaction, staged: StagedFiles, *, create: bool = False) -> int:
         version = self.data_storage_version if self.replace else None
-        made = LanceCommit(_log(self.address), transaction, data_storage_version=version, create=create)
+        made = LanceCommit(log, transaction, data_storage_version=version, create=create)
         return commit(made, staged=staged)
 
 
@@ -321,10 +341,6 @@ def applications_of(manifest: Manifest | None) -> dict[str, int]:
         for name, number in config.items()
         if name.startswith(APPLICATION_PREFIX) and number.isascii() and number.isdigit()
     }
-
-
-def _store(address: TableAddress) -> Store:
-    return resolve(address.uri, storage_options=address.storage_options)
 
 
 def _log(address: TableAddress) -> LanceLog:

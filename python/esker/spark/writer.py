@@ -17,6 +17,7 @@ import copy
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
@@ -37,15 +38,17 @@ from esker.spark.wording import in_words_of_spark
 from esker.spark.worker_task import MadeInWorkers
 from esker.storage_version import storage_version
 from esker.store.branch_places import check_no_branch_belongs
+from esker.store.staging import Handover, hand_over
 
 __all__ = ["EskerWriter", "FragmentsMessage", "may_discard", "plan_write"]
 
 
 @dataclass(frozen=True)
 class FragmentsMessage(WriterCommitMessage):
-    """The message from a task to the driver: its fragments, encoded."""
+    """The message from a task to the driver: its fragments, encoded, and for a branch what its store has staged."""
 
     fragments: tuple[bytes, ...]
+    staged: Handover = ()
 
 
 class EskerWriter(MadeInWorkers, DataSourceArrowWriter):
@@ -70,7 +73,9 @@ class EskerWriter(MadeInWorkers, DataSourceArrowWriter):
             return FragmentsMessage(())
         wanted = self._plan.arrow_schema
         named = (batch.rename_columns(spelled_as(batch.schema.names, wanted.names)) for batch in iterator)
-        return FragmentsMessage(self._plan.write(cast_batch(batch, wanted) for batch in named))
+        store = self._plan.store()
+        fragments = self._plan.write(store, (cast_batch(batch, wanted) for batch in named))
+        return FragmentsMessage(fragments, hand_over(store))
 
     @in_words_of_spark()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override, unused-ignore]
@@ -81,18 +86,19 @@ class EskerWriter(MadeInWorkers, DataSourceArrowWriter):
         if plan.application is not None and not fragments and not plan.replace:
             # A batch of a stream without rows: there is nothing that could be there twice.
             return
-        with plan.staged(fragments) as staged:
+        log = plan.log(_handed_over(messages))
+        with plan.staged(log.store, fragments) as staged:
             if plan.is_applied():
                 staged.discard()
                 return
             plan.check_base()
             try:
-                plan.commit(fragments, staged)
+                plan.commit(log, fragments, staged)
             except AlreadyExistsError:
                 # Another writer has created the table meanwhile: append to it if the schemas are equal.
                 if plan.options.save_mode == "ignore":
                     staged.discard()
-                elif plan.options.save_mode == "error" or plan.join(fragments, staged) is None:
+                elif plan.options.save_mode == "error" or plan.join(log, fragments, staged) is None:
                     raise
 
     def numbered(self, application: tuple[str, int]) -> EskerWriter:
@@ -120,13 +126,14 @@ class EskerWriter(MadeInWorkers, DataSourceArrowWriter):
         fragments = _fragments(messages)
         if self._plan is None or len(fragments) <= most:
             return list(messages)
-        kept, made = self._plan.joined(fragments, most)
-        return [FragmentsMessage((*kept, *made))]
+        log = self._plan.log(_handed_over(messages))
+        kept, made = self._plan.joined(log, fragments, most)
+        return [FragmentsMessage((*kept, *made), hand_over(log.store))]
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override, unused-ignore]
         """Deletes the data files of the tasks that finished, if other tasks failed: then nothing was committed."""
         if self._plan is not None and may_discard(messages):
-            self._plan.staged(_fragments(messages)).discard()
+            self._plan.staged(self._plan.store(), _fragments(messages)).discard()
 
 
 def may_discard(messages: Sequence[WriterCommitMessage | None]) -> bool:
@@ -220,3 +227,7 @@ def _planned_schema(
 def _fragments(messages: Sequence[WriterCommitMessage | None]) -> list[bytes]:
     # A task that failed leaves None in place of a message.
     return [data for message in messages if isinstance(message, FragmentsMessage) for data in message.fragments]
+
+
+def _handed_over(messages: Sequence[WriterCommitMessage | None]) -> Handover:
+    return tuple(chain.from_iterable(message.staged for message in messages if isinstance(message, FragmentsMessage)))

@@ -7,8 +7,12 @@ commit of the branch, or part of a transaction. Other stores take it as any othe
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from .._native.store import Store
+
+Handover: TypeAlias = tuple[tuple[str, Any], ...]
+"""Files that one process has staged and another commits: paths, and where their bytes are. It can be pickled."""
 
 
 class StagingStore(Store):
@@ -51,6 +55,19 @@ class StagingStore(Store):
 
     def flush(self, what: str) -> None:
         """Commits what is staged beside log entries, where entries are committed at once: deletions of a clean-up."""
+
+    def hand_over(self) -> Handover:
+        """The files that are staged here, for a store of the same folder in the process that commits them."""
+        raise NotImplementedError
+
+    def adopt(self, files: Handover, age_s: float) -> None:
+        """Stages files that stores of other processes have handed over.
+
+        Args:
+            files: What `hand_over` gave there.
+            age_s: Seconds since the first of them was begun, or more.
+        """
+        raise NotImplementedError
 
 
 def refresh(store: Store) -> None:
@@ -95,3 +112,15 @@ def flush(store: Store, what: str) -> None:
     """Commits what is staged beside log entries; other stores have done so."""
     if isinstance(store, StagingStore):
         store.flush(what)
+
+
+def hand_over(store: Store) -> Handover:
+    """The files that are staged in a branch's store, for the process that commits; see `StagingStore.hand_over`. Files
+    of other stores are where any process finds them."""
+    return store.hand_over() if isinstance(store, StagingStore) else ()
+
+
+def adopt(store: Store, files: Handover, age_s: float) -> None:
+    """Stages what stores of other processes have handed over; see `StagingStore.adopt`."""
+    if files and isinstance(store, StagingStore):
+        store.adopt(files, age_s)

@@ -4,6 +4,7 @@
 put of a file          staged in this store, seen by it alone
 put of a log entry     one commit of the branch: the entry, the files staged so far, checkpoint and hint
 flush                  one commit of the branch: what is staged beside log entries, as a clean-up's deletions
+hand_over, adopt       what other processes have staged is staged here: the tasks of a job write, its driver commits
 refresh                goes to the branch's last commit; a table that is another one by then is not gone on with
 ```
 
@@ -22,6 +23,7 @@ from ..._native.graveler import StagedPaths
 from ..._native.store import Store
 from ...commit.loop import follow
 from ...exceptions import NotFoundError
+from ...store.staging import Handover
 from ..committing.lost_ref import EntryTaken, OnLost
 from ..committing.new_commit import NewCommit
 from ..committing.staged_commit import commit_staging
@@ -30,6 +32,7 @@ from ..core.repository_core import RepositoryCore
 from ..errors import NoChangesError, table_conflict
 from ..objects.object_info import ObjectInfo, TableConflict
 from ..objects.staging import Staging
+from ..refs.clock import Moment, elapsed_s, moment
 from ..refs.commits import Commit
 from ..refs.expired import explained
 from ..table_address import address
@@ -58,6 +61,7 @@ class BranchStore(FolderStore):
     _is_fresh: bool
     _moved: TableConflict | None
     _newest: dict[TableFormat, LogEntry]
+    _adopted: Moment | None
 
     def __new__(cls, core: RepositoryCore, branch: str, commit: Commit, folder: str, uri: str) -> Self:
         """Opens it; the class's Args say what with."""
@@ -69,6 +73,7 @@ class BranchStore(FolderStore):
         made._is_fresh = True
         made._moved = None
         made._newest = {}
+        made._adopted = None
         return made
 
     def base_content(self) -> str:
@@ -185,7 +190,7 @@ class BranchStore(FolderStore):
                 table = self.folder.rstrip("/")
                 said = {TABLE_KEY: table, OPERATION_KEY: operation, VERSION_KEY: str(number)}
                 self._commit_staged(
-                    paths, max(over.age_s, self._over.age_s), f"{operation} {table or '/'}: version {number}", said
+                    paths, max(over.age_s, self._age_s()), f"{operation} {table or '/'}: version {number}", said
                 )
             except EntryTaken:
                 self._go_to(self.core.head(self.branch))
@@ -208,7 +213,7 @@ class BranchStore(FolderStore):
             table = self.folder.rstrip("/")
             try:
                 said = {TABLE_KEY: table, OPERATION_KEY: what}
-                self._commit_staged(self._paths.copy(), self._over.age_s, f"{what} {table or '/'}", said)
+                self._commit_staged(self._paths.copy(), self._age_s(), f"{what} {table or '/'}", said)
             except NoChangesError:
                 self._forget(staged)
             except BaseException:
@@ -216,11 +221,29 @@ class BranchStore(FolderStore):
                 self._forget([one for one in staged if one[1] is None])
                 raise
 
+    def hand_over(self) -> Handover:
+        """The files that are staged here, for a store of the same folder in the process that commits them."""
+        with self._lock:
+            return tuple((path, change) for path, change in self.staging.within("") if change is not None)
+
+    def adopt(self, files: Handover, age_s: float) -> None:
+        """Stages files that stores of other processes have handed over."""
+        now = moment()
+        began = (now[0] - age_s, now[1] - age_s)
+        with self._lock:
+            for path, change in files:
+                self.staging.stage(path, change)
+            self._adopted = began if self._adopted is None else min(self._adopted, began)
+
+    def _age_s(self) -> float:
+        """Seconds since the first of what is staged was begun."""
+        return max(self._over.age_s, elapsed_s(self._adopted) if self._adopted is not None else 0.0)
+
     def _drop_what_is_old(self, error: BaseException) -> None:
         """Forgets what no commit takes any more, since garbage collection has or may have deleted it, so that later
         commits of this handle do not end in the same error."""
         grace = self.core.settings().grace_s
-        if 0 < grace < self._over.age_s:
+        if 0 < grace < self._age_s():
             self._forget(list(self.staging.within("")))
         elif isinstance(error, NotFoundError):
             # A collection with a shorter grace period was here.
@@ -251,6 +274,7 @@ class BranchStore(FolderStore):
                 self._paths.forget(path)
         if not len(self._paths):
             self._over.reset_age()
+            self._adopted = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles where it stands: the copy reads the same, whatever becomes of the branch."""

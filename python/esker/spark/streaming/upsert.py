@@ -24,7 +24,7 @@ from esker.lance.merge.merge import key_columns
 from esker.lance.version import TableVersion
 from esker.spark.cast import cast_batch
 from esker.spark.matching import check_append, replacing_schema
-from esker.spark.options import TableAddress, WriteOptions, upsert_address
+from esker.spark.options import TableAddress, WriteOptions, write_address
 from esker.spark.spelling import list_of_names, spelled_as
 from esker.spark.streaming.automatic_compaction import compact
 from esker.spark.streaming.batch_identity import QUERY_ID
@@ -86,7 +86,7 @@ def upsert_stream(
         given["storageOptions"] = json.dumps(dict(storage_options))
     if table_format is not None:
         given["tableFormat"] = table_format
-    address = upsert_address(given)
+    address = write_address(given, is_stream=True)
     is_delta = writes_delta(address, WriteOptions.parse(given))
     elsewhere = "leave it out"
     for name, value, instead in (
