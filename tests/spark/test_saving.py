@@ -134,3 +134,22 @@ def test_a_lance_table_keeps_its_compression_through_writes_of_spark(spark: Spar
     assert lance.dataset(uri).count_rows() == 40_000
     with pytest.raises(InvalidArgumentError, match="tiny"):
         esker.spark.write(rows, uri, mode="append", compression="tiny")  # type: ignore[arg-type]
+
+
+def test_arguments_of_other_kinds_are_refused_in_words(spark: SparkSession, uri: str) -> None:
+    frame = spark.range(3)
+    for given, told in (
+        ({"mode": None}, "expected a mode of append, overwrite, error, ignore, found None"),
+        ({"vectors": "id=2"}, "vectors: expected a dict such as"),
+        ({"storage_options": ["region"]}, "storage_options: expected a dict such as"),
+        ({"configuration": "delta.appendOnly"}, "configuration: expected a dict such as"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=told):
+            esker.spark.write(frame, uri, **given)
+    for rows in (None, pa.table({"id": [1]})):
+        with pytest.raises(InvalidArgumentError, match="expected a DataFrame of Spark, found a .*write_dataset"):
+            esker.spark.write(rows, uri)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match="storage_options: expected a dict"):
+        esker.spark.read(spark, uri, storage_options="region=x")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match="storage_options: expected a dict"):
+        esker.spark.map_batches(uri, lambda batch: batch, storage_options="region=x")  # type: ignore[arg-type]

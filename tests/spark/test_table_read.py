@@ -90,6 +90,15 @@ def test_a_condition_may_end_in_a_comment_and_a_text_names_one_column(
         esker.spark.read(spark, uri, filter="--").count()
 
 
+def test_columns_are_chosen_by_a_list_too_and_each_once(spark: SparkSession, numbers: str) -> None:
+    read = esker.spark.read(spark, numbers)
+    first, second = read.to_df().columns[:2]
+    assert read.columns([second, first]).to_df().columns == [second, first]
+    assert read.columns([second], first).to_df().columns == [second, first]
+    with pytest.raises(InvalidArgumentError, match=f"'{first}', '{first.upper()}', which case does not tell apart"):
+        read.columns(first, first.upper()).to_df()
+
+
 def test_a_count_reads_no_column(spark: SparkSession, numbers: str) -> None:
     table = esker.spark.read(spark, numbers)
     filtered = esker.spark.read(spark, numbers, filter="name = 'n7'")

@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from esker.exceptions import InvalidArgumentError, SchemaMismatchError
 from esker.spark.cast import cast_batch
+from esker.spark.options import checked_mapping
 from esker.spark.partitions import from_descriptions
 from esker.spark.planned_read import PartitionReader, plan_read
 from esker.spark.session_settings import ZONE
@@ -75,13 +76,14 @@ def map_batches(
     session = spark or SparkSession.getActiveSession()
     if session is None:
         raise InvalidArgumentError("expected an active session of Spark, found none; give one as spark=")
+    store = checked_mapping("storage_options", storage_options, '{"aws_region": "eu-central-1"}')
     given = {
         "columns": None if columns is None else json.dumps(list_of_names(columns)),
         "filter": filter,
         "version": version,
         "rows_per_partition": rows_per_partition,
         "bytes_per_partition": bytes_per_partition,
-        "storage_options": json.dumps(dict(storage_options)) if storage_options else None,
+        "storage_options": json.dumps(store) if store else None,
         "timezone": None if filter is None else timezone or session.conf.get(ZONE),
     }
     options = {"path": os.fspath(uri), **{name: str(value) for name, value in given.items() if value is not None}}

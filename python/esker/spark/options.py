@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from esker.exceptions import InvalidArgumentError, UnsupportedError
 from esker.lance.write.compression import Compression, checked_compression
@@ -25,6 +27,7 @@ __all__ = [
     "ReadOptions",
     "TableAddress",
     "WriteOptions",
+    "checked_mapping",
     "columns_of",
     "pickled_source_options",
     "read_address",
@@ -129,12 +132,22 @@ class ReadOptions:
     def spelled(self, known: Sequence[str]) -> ReadOptions:
         """The same with names of columns in the spelling of a table, which has these.
 
+        Raises:
+            InvalidArgumentError: A column is named twice, in spellings that differ by their case alone.
+
         Example:
             >>> from esker.spark.options import ReadOptions
             >>> ReadOptions(columns=("ID",), filter="Id > 3").spelled(["id"]).filter
             'id > 3'
         """
         columns = None if self.columns is None else tuple(spelled_as(self.columns, known))
+        counts = Counter(name.lower() for name in columns or ())
+        for name in columns or ():
+            if counts[name.lower()] > 1 and name not in known:
+                alike = ", ".join(repr(one) for one in columns or () if one.lower() == name.lower())
+                raise InvalidArgumentError(
+                    f"columns: expected names, each once, found {alike}, which case does not tell apart", column=name
+                )
         filter = None if self.filter is None else spelled_sql(self.filter, known)
         return replace(self, columns=columns, filter=filter)
 
@@ -482,6 +495,24 @@ def columns_of(given: Given, option: str, *, may_be_none: bool = False) -> tuple
     if not are_names or len(set(names)) != len(names) or not (names or may_be_none):
         raise InvalidArgumentError(f"option {shown}: expected names, each once, found {value!r}")
     return tuple(names)
+
+
+def checked_mapping(argument: str, value: object, example: str) -> dict[str, Any]:
+    """The dict that is given for an argument, or an empty one for None.
+
+    Raises:
+        InvalidArgumentError: It is something else, such as the text that an option of Spark takes.
+
+    Example:
+        >>> from esker.spark.options import checked_mapping
+        >>> checked_mapping("vectors", {"embedding": 2}, '{"embedding": 256}')
+        {'embedding': 2}
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidArgumentError(f"{argument}: expected a dict such as {example}, found {value!r}")
+    return dict(value)
 
 
 def _spelled(properties: Mapping[str, str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from esker.exceptions import InvalidArgumentError
 from esker.lance.write.compression import Compression
-from esker.spark.options import WriteOptions, write_address
+from esker.spark.options import WriteOptions, checked_mapping, write_address
 from esker.spark.session import register
 from esker.spark.session_settings import ZONE
 from esker.spark.source import EskerSource
@@ -85,11 +85,19 @@ def write(
     Example:
         `esker.spark.write(df, "flights.lance", mode="ignore")`
     """
-    chosen = _MODES.get(mode.lower(), mode.lower())
+    chosen = _MODES.get(mode.lower(), mode.lower()) if isinstance(mode, str) else mode
     if chosen not in ("append", "overwrite", "error", "ignore"):
         raise InvalidArgumentError(f"expected a mode of append, overwrite, error, ignore, found {mode!r}")
     if isinstance(frame, TableRead):
         frame = frame.to_df()
+    if not isinstance(frame, DataFrame):
+        raise InvalidArgumentError(
+            f"expected a DataFrame of Spark, found a {type(frame).__name__}; esker.write_dataset and write_deltalake "
+            "write Arrow data and pandas' DataFrames"
+        )
+    lengths = checked_mapping("vectors", vectors, '{"embedding": 256}')
+    store = checked_mapping("storage_options", storage_options, '{"aws_region": "eu-central-1"}')
+    properties = checked_mapping("configuration", configuration, '{"delta.enableChangeDataFeed": "true"}')
     columns = [partition_by] if isinstance(partition_by, str) else list(partition_by or ())
     frees = overwrite_schema and partition_by is not None
     given = {
@@ -98,7 +106,7 @@ def write(
         "max_bytes_per_file": max_bytes_per_file,
         "data_storage_version": data_storage_version,
         "compression": compression,
-        "vectors": ",".join(f"{column}={size}" for column, size in vectors.items()) if vectors else None,
+        "vectors": ",".join(f"{column}={size}" for column, size in lengths.items()) if lengths else None,
         "merge_schema": "true" if merge_schema else None,
         "overwrite_schema": "true" if overwrite_schema else None,
         "replace_where": replace_where,
@@ -107,10 +115,10 @@ def write(
         "txn_app_id": txn_app_id,
         "txn_version": txn_version,
         "user_metadata": user_metadata,
-        "storage_options": json.dumps(dict(storage_options)) if storage_options else None,
+        "storage_options": json.dumps(store) if store else None,
         "table_format": table_format,
         "timezone": timezone if replace_where is None else timezone or frame.sparkSession.conf.get(ZONE),
-        **(configuration or {}),
+        **properties,
     }
     options = {"path": os.fspath(uri), **{name: str(value) for name, value in given.items() if value is not None}}
     address = write_address(options)

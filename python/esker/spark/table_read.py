@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from esker.spark.options import checked_mapping
 from esker.spark.partitions import descriptions, from_descriptions
 from esker.spark.planned_read import PartitionReader, PlannedRead, plan_read
 from esker.spark.session import frame_of_bytes, parallelism_of, register
@@ -57,11 +58,12 @@ class TableRead:
         found = self._plan.options.get("version")
         return None if found is None else int(found)
 
-    def columns(self, *names: str) -> TableRead:
+    def columns(self, *names: str | Sequence[str]) -> TableRead:
         """Chooses the columns that are read.
 
         Args:
-            names: Their names, in the order of the result; case does not tell them apart, as in Spark by default.
+            names: Their names, or a list of them as `select` of Spark takes, in the order of the result; case does not
+                tell them apart, as in Spark by default.
 
         Returns:
             The same table with fewer columns.
@@ -72,7 +74,8 @@ class TableRead:
         Example:
             `esker.spark.read(spark, "flights.lance").columns("id", "month")`
         """
-        return self._but(columns=json.dumps(list(names)))
+        listed = [name for given in names for name in list_of_names(given)]
+        return self._but(columns=json.dumps(listed))
 
     def where(self, condition: str | Column) -> Any:
         """Chooses the rows that are read.
@@ -223,6 +226,7 @@ def read(
     Example:
         `esker.spark.read(spark, "flights.lance").columns("carrier").where("month = 1").distinct().collect()`
     """
+    store = checked_mapping("storage_options", storage_options, '{"aws_region": "eu-central-1"}')
     given = {
         "columns": None if columns is None else json.dumps(list_of_names(columns)),
         "filter": filter,
@@ -230,7 +234,7 @@ def read(
         "nanoseconds": None if nanoseconds == "error" else nanoseconds,
         "rows_per_partition": rows_per_partition,
         "bytes_per_partition": bytes_per_partition,
-        "storage_options": json.dumps(dict(storage_options)) if storage_options else None,
+        "storage_options": json.dumps(store) if store else None,
         "timezone": None if filter is None else timezone or spark.conf.get(ZONE),
     }
     options = {"path": os.fspath(uri), **{name: str(value) for name, value in given.items() if value is not None}}

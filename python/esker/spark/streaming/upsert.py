@@ -24,7 +24,7 @@ from esker.lance.merge.merge import key_columns
 from esker.lance.version import TableVersion
 from esker.spark.cast import cast_batch
 from esker.spark.matching import check_append, replacing_schema
-from esker.spark.options import TableAddress, WriteOptions, write_address
+from esker.spark.options import TableAddress, WriteOptions, checked_mapping, write_address
 from esker.spark.spelling import list_of_names, spelled_as
 from esker.spark.streaming.automatic_compaction import compact
 from esker.spark.streaming.batch_identity import QUERY_ID
@@ -83,7 +83,9 @@ def upsert_stream(
         raise InvalidArgumentError("expected a DataFrame of readStream, found one that is no stream")
     given = {"path": os.fspath(uri)}
     if storage_options:
-        given["storageOptions"] = json.dumps(dict(storage_options))
+        given["storageOptions"] = json.dumps(
+            checked_mapping("storage_options", storage_options, '{"aws_region": "eu-central-1"}')
+        )
     if table_format is not None:
         given["tableFormat"] = table_format
     address = write_address(given, is_stream=True)
@@ -95,6 +97,7 @@ def upsert_stream(
     ):
         if is_delta and value is not None:
             raise InvalidArgumentError(f"{name} is for Lance tables, found a Delta table at {address.uri}; {instead}")
+    checked_mapping("vectors", vectors, '{"embedding": 256}')
     if compact_every is not None:
         _check_count("compact_every", compact_every)
     if application is not None and not application:
