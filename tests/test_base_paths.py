@@ -4,6 +4,7 @@ import os
 import pickle
 import random
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -234,6 +235,20 @@ def test_what_cannot_be_cloned_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="branch b of"):
         source.shallow_clone(str(tmp_path / "c"), ("b", 1))
     assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize("is_external", [False, True])
+def test_a_version_that_was_cleaned_up_is_not_cloned(tmp_path: Path, is_external: bool) -> None:
+    options: dict[str, Any] = {"manifest_store": f"sqlite://{tmp_path}/manifests.db"} if is_external else {}
+    esker.write_dataset(ROWS, str(tmp_path / "s"), **options)
+    shown = esker.dataset(str(tmp_path / "s"), **options)
+    newest = esker.write_dataset(ROWS, shown, mode="overwrite")
+    newest.cleanup_old_versions(older_than=timedelta(0))
+    for clone in (shown.shallow_clone, shown.deep_clone):
+        with pytest.raises(NotFoundError, match="no version 1 to clone: it was cleaned up"):
+            clone(str(tmp_path / "c"), 1)
+    assert not (tmp_path / "c").exists()
+    assert shown.shallow_clone(str(tmp_path / "c"), ("main", None)).version == 2
 
 
 def test_targets_that_are_not_there_are_refused(tmp_path: Path, writer: Writer) -> None:

@@ -14,7 +14,7 @@ from ..store.staging import StagingStore
 from ..store.stores import is_behind_network
 from .log import TRANSACTIONS, LanceLog, transaction_uuid
 from .refs.marking import with_branch
-from .stray import check_no_stray
+from .stray import is_in_history
 from .version import TableVersion
 
 
@@ -29,9 +29,17 @@ def clone(source: TableVersion, log: LanceLog, *, is_shallow: bool) -> None:
     Raises:
         AlreadyExistsError: There is a table at the place of the clone.
         CommitStateUnknownError: The store failed, and it is not known whether the clone is there.
-        NotFoundError: The version is no part of the history; or a branch of another table belongs there.
+        NotFoundError: The version was cleaned up, or is no part of the history; or a branch of another table belongs
+            there.
     """
-    check_no_stray(source.log, source.manifest, source.log.newest().scheme)
+    # A dataset that was opened before a clean-up still shows the version, whose files are gone.
+    if not is_in_history(source.log, source.number, source.log.newest().scheme):
+        raise NotFoundError(
+            f"the table at {source.log.uri} has no version {source.number} to clone: it was cleaned up, and what may "
+            "be there now is no part of the history; take another one",
+            uri=source.log.uri,
+            version=source.number,
+        )
     if not log.listing().versions:
         check_no_branch_belongs(log.uri, storage_options=log.bases.storage_options)
         if not is_shallow:
