@@ -376,3 +376,15 @@ def test_words_are_filtered_by_and_may_differ_by_row(tokens: str) -> None:
     found = rows(dataset, "SELECT contains_tokens(s, q) AS c FROM dataset")["c"].to_pylist()
     assert found == [True, False, False, False, True, None, *[True] * 8]
     assert rows(dataset, "SELECT contains_tokens(s, q) AS c FROM dataset WHERE s = 'nothing'").num_rows == 0
+
+
+def test_what_a_function_of_json_raises_comes_out_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a": 1}', '{"a": [1]}']))
+    dataset = esker.write_dataset(pa.table({"e": texts}), str(tmp_path / "t"))
+    for text in ("SELECT json_get_int(e, 'a') FROM dataset", "SELECT 1 FROM dataset WHERE json_get_int(e, 'a') > 0"):
+        with pytest.raises(InvalidArgumentError, match=r'InvalidCast of \[1\].* in expression "json_get_int') as failed:
+            dataset.sql(text).build().to_batch_records()
+        assert "Traceback" not in str(failed.value)
+        assert "DataFusion" not in str(failed.value)
+        assert main(["sql", dataset.uri, text]) == 1
+        assert capsys.readouterr().err.count("\n") == 1

@@ -153,7 +153,7 @@ def _planned(query: _Query) -> tuple[DataFrame, SqlSource]:
     if query.options.batch_size is not None:
         config = config.with_batch_size(query.options.batch_size)
     context = SessionContext(config)
-    for function in (*json_functions(), token_function()):
+    for function in (*json_functions(source.failed), token_function()):
         context.register_udf(function)
     options = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
     try:
@@ -163,6 +163,9 @@ def _planned(query: _Query) -> tuple[DataFrame, SqlSource]:
     except EskerError:
         raise
     except Exception as error:
+        # A function of constants is computed as the query is planned.
+        if source.failure is not None:
+            raise source.failure from None
         raise InvalidArgumentError(f"query {query.text!r}: {_told(error)}") from error
     return frame, source
 
@@ -194,7 +197,7 @@ def _run(frame: DataFrame, source: SqlSource) -> Iterator[pa.RecordBatch]:
     except EskerError:
         raise
     except Exception as error:
-        # DataFusion passes on only the text of what our scan raised.
+        # DataFusion passes on only the text of what our scan or function raised.
         if source.failure is not None:
             raise source.failure from None
         raise InvalidArgumentError(f"the query failed: {_told(error)}") from error

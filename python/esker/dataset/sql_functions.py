@@ -26,8 +26,12 @@ _RESULTS = {
 """The type of what each function returns."""
 
 
-def json_functions() -> list[ScalarUDF]:
-    """The functions, to be registered with a session of DataFusion."""
+def json_functions(failed: Callable[[BaseException], None]) -> list[ScalarUDF]:
+    """The functions, to be registered with a session of DataFusion.
+
+    Args:
+        failed: Is told what a function raises, of which DataFusion keeps only a text with the stack.
+    """
     from datafusion import udf
 
     made = []
@@ -35,16 +39,20 @@ def json_functions() -> list[ScalarUDF]:
         types = [pa.large_binary(), pa.string()]
         if name == "json_array_contains":
             types.append(pa.string())
-        made.append(udf(_evaluated(name, types), types, result, "immutable", name))
+        made.append(udf(_evaluated(name, types, failed), types, result, "immutable", name))
     return made
 
 
-def _evaluated(name: str, types: list[pa.DataType]) -> Callable[..., pa.Array]:
-    names = [f"a{index}" for index in range(len(types))]
+def _evaluated(name: str, types: list[pa.DataType], failed: Callable[[BaseException], None]) -> Callable[..., pa.Array]:
+    names = ["json", "path", "value"][: len(types)]
     schema = pa.schema(list(zip(names, types, strict=True)))
     expression = Expression.parse_sql(f"{name}({', '.join(names)})", schema)
 
     def evaluate(*arrays: pa.Array) -> pa.Array:
-        return pa.array(expression.evaluate(pa.RecordBatch.from_arrays(list(arrays), schema=schema)))
+        try:
+            return pa.array(expression.evaluate(pa.RecordBatch.from_arrays(list(arrays), schema=schema)))
+        except BaseException as error:
+            failed(error)
+            raise
 
     return evaluate

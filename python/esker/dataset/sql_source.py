@@ -24,7 +24,7 @@ class SqlSource:
     Attributes:
         schema: The columns.
         limit: The most rows that the query needs, None for all.
-        failure: What a scan raised, of which DataFusion keeps only the text.
+        failure: What a scan or a function of ours raised, of which DataFusion keeps only the text.
     """
 
     def __init__(self, table: TableVersion, options: ScanOptions) -> None:
@@ -33,6 +33,10 @@ class SqlSource:
         self.schema: pa.Schema = Scan(table, options).schema
         self.limit: int | None = None
         self.failure: BaseException | None = None
+
+    def failed(self, error: BaseException) -> None:
+        """Keeps what was raised beneath DataFusion."""
+        self.failure = error
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -86,5 +90,5 @@ class _SqlScanner:
         except GeneratorExit:
             raise
         except BaseException as error:
-            self._source.failure = error
+            self._source.failed(error)
             raise
