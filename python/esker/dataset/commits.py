@@ -14,7 +14,7 @@ from ..commit.protocol import CommitLock
 from ..lance.handle import DatasetHandle, table_or_uri
 from ..lance.operation import LanceOperation, Transaction, merged_append
 from ..lance.refs.opening import open_at
-from ..lance.refs.places import Reference, place_of, table_at
+from ..lance.refs.places import Reference, check_number, place_of, table_at
 from ..lance.version import TableVersion
 from ..lance.write.prepared import commit_prepared, prepared_change
 from ..lance.write.table import WriteCommit
@@ -120,7 +120,9 @@ class CommitsApi(DatasetHandle):
         table: Any = table_or_uri(base_uri)
         if isinstance(read_version, str | tuple):
             table = _branch_at(table, read_version, storage_options, manifest_store)
-        number = table.number if isinstance(read_version, str | tuple) else read_version
+            number: int | None = table.number
+        else:
+            number = None if read_version is None else check_number(read_version)
         prepared = prepared_change(operation, number, how)
         target = open_target(
             table,

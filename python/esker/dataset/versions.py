@@ -15,6 +15,7 @@ from ..lance.history.versions import (
 )
 from ..lance.operation import LanceOperation, Transaction
 from ..lance.refs.places import Reference, place_of, table_at
+from ..lance.scan.options import integer
 
 
 class VersionsApi(DatasetHandle):
@@ -89,9 +90,14 @@ class VersionsApi(DatasetHandle):
         return read_transaction(self._table, version)
 
     def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
-        """The transactions of the newest versions up to this one, newest first."""
+        """The transactions of the newest versions up to this one, newest first.
+
+        Args:
+            recent_transactions: How many.
+        """
+        count = integer("recent_transactions", recent_transactions, least=0)
         numbers = [number for number in self._table.log.listing().versions if number <= self.version]
-        return [self.read_transaction(number) for number in numbers[::-1][:recent_transactions]]
+        return [self.read_transaction(number) for number in numbers[::-1][:count]]
 
     def find_transaction(self, key: str, value: str, *, after: int = 0) -> int | None:
         """Finds the version whose transaction has a property, for example to learn whether a commit with a lost reply

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._native.delta import FileSelection, Snapshot
-from ..exceptions import InvalidArgumentError, NotFoundError
+from ..exceptions import InvalidArgumentError, InvalidTypeError, NotFoundError
 from ..store.kinds import DELTA, found_instead
 from ..store.pickling import pickled_options
 from ..store.staging import flush, has_moved, refresh
@@ -110,8 +110,10 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
         self._snapshot = self._load(version)
 
     def _load(self, version: int | None) -> Snapshot:
-        if version is not None and version < 0:
-            raise InvalidArgumentError(f"expected a version from 0 on, found {version}", version=version)
+        if version is not None and not hasattr(version, "__index__"):
+            raise InvalidTypeError(f"expected a version as an integer, found {version!r}")
+        if version is not None and not 0 <= version < 2**63:
+            raise InvalidArgumentError(f"expected a version from 0 to 2^63 - 1, found {version}", version=version)
         self._finish_newest()
         try:
             return load_snapshot(self._store, version=version, timezone=self._timezone)

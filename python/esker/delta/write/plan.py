@@ -41,7 +41,7 @@ def check_file_size(size: int | None) -> None:
     """Raises for a `target_file_size` that no file has, in bytes; None is one."""
     if size is None:
         return
-    if isinstance(size, bool) or not isinstance(size, int):
+    if isinstance(size, bool) or not hasattr(size, "__index__"):
         raise InvalidTypeError(f"expected target_file_size as a number of bytes, found {size!r}")
     if size < 1:
         raise InvalidArgumentError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from ...commit.loop import follow
 from ...exceptions import InvalidArgumentError
@@ -60,13 +60,14 @@ def config_of(options: AutoCleanupConfig | None) -> dict[str, str]:
     """
     if options is None:
         return {}
-    for name, value in options.items():
+    given: dict[str, Any] = {**options}
+    for name, value in given.items():
         if name not in AutoCleanupConfig.__annotations__:
             raise InvalidArgumentError(
                 f"expected auto_cleanup_options with interval and older_than_seconds, found {name!r}; set other keys "
                 "by update_config"
             )
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        if not hasattr(value, "__index__") or isinstance(value, bool) or value < 0:
             raise InvalidArgumentError(f"expected {name} as a number from 0 in auto_cleanup_options, found {value!r}")
     seconds = options.get("older_than_seconds")
     return {

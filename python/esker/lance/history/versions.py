@@ -10,6 +10,7 @@ from ..._native.table import Manifest
 from ...exceptions import InvalidArgumentError, NotFoundError
 from ..log import NamingScheme
 from ..operation import Transaction
+from ..refs.places import check_number
 from ..version import TableVersion
 
 
@@ -40,8 +41,9 @@ def read_transaction(table: TableVersion, version: int) -> Transaction | None:
 
     Raises:
         NotFoundError: There is no such version.
+        InvalidArgumentError: It is no number of a version.
     """
-    found = table.log.transaction(table.log.open(version)[0])
+    found = table.log.transaction(table.log.open(check_number(version))[0])
     return Transaction.from_native(found) if found else None
 
 

@@ -6,6 +6,7 @@ whose manifests name the branch. Tags and branches are kept in the table's own f
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -68,11 +69,14 @@ def check_number(version: object) -> int:
     Raises:
         InvalidArgumentError: It is not.
     """
-    if not isinstance(version, int) or isinstance(version, bool):
+    if not hasattr(version, "__index__") or isinstance(version, bool):
         raise InvalidArgumentError(
             f"expected a version as int, a tag as str or a tuple (branch, version), found {version!r}"
         )
-    return version
+    number = operator.index(version)
+    if not 0 <= number < 1 << 64:
+        raise InvalidArgumentError(f"expected a version from 0 to 2^64 - 1, found {number}")
+    return number
 
 
 def place_of_tuple(reference: tuple[object, ...]) -> Place:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from ...exceptions import InvalidArgumentError
+from ...exceptions import InvalidArgumentError, InvalidTypeError
 from ...missing import missing_property
 from ...progress import Progress
 from .predicate import Filter
@@ -107,7 +107,7 @@ def integer(name: str, value: Any, *, least: int | None = None) -> int:
     """An integer option as an int. Accepts whatever Python accepts as an index.
 
     Raises:
-        TypeError: The value is not an integer.
+        InvalidTypeError: The value is not an integer.
         InvalidArgumentError: It is less than `least`, or more than 2^63 - 1.
 
     Example:
@@ -118,7 +118,7 @@ def integer(name: str, value: Any, *, least: int | None = None) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"expected {name} as an integer, found {type(value).__name__}") from None
+        raise InvalidTypeError(f"expected {name} as an integer, found {type(value).__name__}") from None
     if least is not None and number < least:
         rule = "non-negative" if least == 0 else f"at least {least}"
         raise InvalidArgumentError(f"{name if '_' in name else name.capitalize()} must be {rule}, found {number}")

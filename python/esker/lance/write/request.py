@@ -15,7 +15,7 @@ from ...commit.external import ExternalManifestStore
 from ...commit.limits import DEFAULT_COMMIT_TIMEOUT
 from ...commit.loop import DEFAULT_MAX_RETRIES, Backoff
 from ...commit.protocol import CommitLock
-from ...exceptions import InvalidArgumentError
+from ...exceptions import InvalidArgumentError, InvalidTypeError
 from ...missing import refuse_arguments
 from ...progress import Progress, Watcher, as_progress
 from ..base_path import DatasetBasePath
@@ -187,8 +187,10 @@ class WriteRequest:
             raise InvalidArgumentError(f'invalid mode: expected "create", "append" or "overwrite", found {self.mode!r}')
         for name in ("max_rows_per_group", "max_rows_per_file", "max_bytes_per_file", "memory_limit"):
             value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise InvalidArgumentError(f"expected {name} > 0, found {value}")
+            if value is not None and not hasattr(value, "__index__"):
+                raise InvalidTypeError(f"expected {name} as an integer, found {type(value).__name__}")
+            if value is not None and not 0 < value < 1 << 64:
+                raise InvalidArgumentError(f"expected {name} > 0{' and < 2^64' if value > 0 else ''}, found {value}")
 
     @classmethod
     def of(
@@ -199,7 +201,8 @@ class WriteRequest:
         Raises:
             InvalidArgumentError: See the class, or `external_blobs`.
         """
-        named: dict[str, Any] = {name: value for name, value in given.items() if name in _FIELDS}
+        # None stands for what is there without it, as in pylance.
+        named: dict[str, Any] = {name: value for name, value in given.items() if name in _FIELDS and value is not None}
         named["progress"] = as_progress(given.get("progress"))
         blobs = external_blobs(
             given.get("external_blob_mode", DEFAULTS["external_blob_mode"]),
