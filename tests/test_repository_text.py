@@ -198,3 +198,17 @@ def test_a_file_of_this_machine_is_uploaded_by_its_path(repo: Repository, tmp_pa
     assert repo.branch("main").object("x").stat().metadata == {"k": "v"}
     with pytest.raises(FileNotFoundError):
         repo.branch("main").object("y").upload(tmp_path / "missing")
+
+
+@pytest.mark.parametrize("name", ["-x", "/x", ".x", "x..y", "x.lock", "x/", "x//y", "é", "a" * 256])
+def test_a_name_that_no_branch_has_is_told_the_rule_that_it_breaks(name: str, repo: Repository) -> None:
+    rules = (
+        "up to 255 letters of ASCII",
+        "neither '.', '-' nor '/' first",
+        "no '/' last",
+        r"'\.\.', '//' and '\.lock'",
+    )
+    for make in (repo.branch(name).create, repo.tag(name).create):
+        with pytest.raises(InvalidArgumentError, match=".*".join(rules)):
+            make("main")
+    assert repo.branch("a" * 255).create("main").id == "a" * 255

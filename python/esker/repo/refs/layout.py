@@ -76,7 +76,8 @@ def check_name(name: str, what: str) -> str:
         or name.endswith("/")
     ):
         raise InvalidArgumentError(
-            f"expected the name of a {what}: letters, digits, '.', '_', '-' and '/', found {name!r}; choose another"
+            f"expected the name of a {what}: up to 255 letters of ASCII, digits, '.', '_', '-' and '/', neither '.', "
+            f"'-' nor '/' first, no '/' last, without '..', '//' and '.lock', found {name!r}; choose another"
         )
     if re.fullmatch(r"[0-9a-f]{64}", name):
         raise InvalidArgumentError(f"expected the name of a {what}, found {name!r}, which reads as a commit's id")
