@@ -74,6 +74,8 @@ def test_info_says_what_a_delta_table_is(tmp_path: Path, run: Run) -> None:
     assert found["committed"].startswith("20")
     earlier = _json(run, "info", uri, "--at", "0")
     assert (earlier["version"], earlier["latest_version"], earlier["rows"]) == (0, 1, 2)
+    assert _json(run, "info", uri, "--at", earlier["committed"])["version"] == 0
+    assert "found 'soon'" in run("info", uri, "--at", "soon", code=1)
     text = run("info", uri)
     assert "partition columns" in text
     assert "description" not in text, "nobody has given one"
@@ -140,6 +142,10 @@ def test_head_and_count_take_columns_and_filters(table: str, run: Run) -> None:
     assert run("count", table).strip() == "30"
     assert run("count", table, "--filter", "id > 3").strip() == "26"
     assert _json(run, "count", table, "--at", "1") == {"rows": 25}
+    esker.dataset(table).tags.create("first", 1)
+    assert _json(run, "count", table, "--at", "first") == {"rows": 25}
+    assert _json(run, "info", table, "--at", "first")["version"] == 1
+    assert "tag last does not exist" in run("head", table, "--at", "last", code=1)
 
 
 def test_every_type_is_printed(uri: str, run: Run) -> None:

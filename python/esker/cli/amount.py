@@ -19,3 +19,17 @@ def amount(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise argparse.ArgumentTypeError(f"expected a number from 0 on, found {text!r}")
     return int(text)
+
+
+def number_or_name(text: str) -> int | str:
+    """A version for argparse: a whole number from 0; or the name of a tag, or a time, which begin otherwise.
+
+    Raises:
+        argparse.ArgumentTypeError: The text is a number below 0, or nothing.
+
+    Example:
+        >>> from esker.cli.amount import number_or_name
+        >>> number_or_name("12"), number_or_name("release")
+        (12, 'release')
+    """
+    return text if text and text[0] != "-" and not text.isdigit() else amount(text)

@@ -11,7 +11,7 @@ from .. import __version__
 from ..exceptions import EskerError
 from ..lance.write.compression import DEFAULT_COMPRESSION, Compression
 from . import cleanup, compact, info, inspect, repo, rows, tables
-from .amount import amount
+from .amount import amount, number_or_name
 from .output import Output
 from .terminal_text import printable
 
@@ -61,7 +61,8 @@ def _parser() -> argparse.ArgumentParser:
         return made
 
     def version(made: argparse.ArgumentParser) -> argparse.ArgumentParser:
-        made.add_argument("--at", type=amount, metavar="VERSION", help="the version to look at, the latest by default")
+        told = "a version, the latest by default: a number, a tag of a Lance table, a time of a Delta table"
+        made.add_argument("--at", type=number_or_name, metavar="VERSION", help=told)
         return made
 
     version(command("info", "What lies there: a Lance table, a Delta table or a repository.", info.info, "URI"))
