@@ -113,6 +113,27 @@ def test_ctrl_c_in_the_wait_for_a_file_leaves_nothing(uri: str, monkeypatch: pyt
     assert _files(uri) == before
 
 
+def test_ctrl_c_in_the_start_of_a_thread_leaves_nothing(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = _table(uri)
+    before = _files(uri)
+    start = threading.Thread.start
+    files: list[threading.Thread] = []
+
+    def broken_off(thread: threading.Thread) -> None:
+        start(thread)
+        if thread.name.startswith("esker-columns"):
+            # The thread runs; the pool does not know of it yet, and so does not wait for it.
+            files.append(thread)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", broken_off)
+    with pytest.raises(KeyboardInterrupt):
+        dataset.add_columns({"other": "id"})
+    assert len(files) == 1
+    files[0].join(timeout=30)
+    assert _files(uri) == before
+
+
 def test_columns_are_added_after_the_main_thread_has_ended(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = _table(uri)
     # What the interpreter sets then; threads of programs may go on.

@@ -149,7 +149,9 @@ class ColumnWriter:
                         continue
                     if len(turns) >= 2 * _AT_ONCE:
                         yield first()
-                    turns.append((fragment, _started(pool, partial(self._file, table, fragment, fields, iter(few)))))
+                    # It is among the turns before anybody writes it: Ctrl-C breaks off the start of a thread, too.
+                    turns.append((fragment, Future[native.DataFile]()))
+                    _start(pool, partial(self._file, table, fragment, fields, iter(few)), turns[-1][1])
                 while turns:
                     yield first()
             finally:
@@ -177,14 +179,22 @@ class ColumnWriter:
         return written[0].files[0]
 
 
-def _started(pool: ThreadPoolExecutor, write: Callable[[], native.DataFile]) -> Future[native.DataFile]:
+def _start(pool: ThreadPoolExecutor, write: Callable[[], native.DataFile], promised: Future[native.DataFile]) -> None:
     try:
-        return pool.submit(write)
+        pool.submit(_keep, write, promised)
     except RuntimeError:
         # The interpreter starts no more threads once its main one has ended, though others may go on.
-        done = Future[native.DataFile]()
-        done.set_result(write())
-        return done
+        promised.set_result(write())
+
+
+def _keep(write: Callable[[], native.DataFile], promised: Future[native.DataFile]) -> None:
+    """Writes a file that was promised, unless nobody wants it any more."""
+    if not promised.set_running_or_notify_cancel():
+        return
+    try:
+        promised.set_result(write())
+    except BaseException as error:
+        promised.set_exception(error)
 
 
 def by_fragment(
