@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import lance
@@ -13,7 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import esker
+from esker._native.fault import FaultStore
+from esker._native.store import Store
 from esker.exceptions import CommitConflictError, CorruptFileError, InvalidArgumentError
+from esker.store import stores
 from tests.lineage import same_lineage
 
 
@@ -269,3 +274,30 @@ def test_a_damaged_deletion_file_is_told_before_anything_is_written(uri: str) ->
         esker.dataset(uri).delete("id = 7")
     # Fragments that need no look at it go on.
     assert esker.dataset(uri).version == 2
+
+
+CHANGES: dict[str, Callable[[esker.LanceDataset], object]] = {
+    "delete": lambda it: it.delete("v = 1"),
+    "update": lambda it: it.update({"v": "7"}, where="v = 1"),
+    "merge_insert": lambda it: it.merge_insert("id").when_matched_update_all().execute(_numbers(15)),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_ctrl_c_while_deletion_files_are_written_leaves_none_of_them(change: str, uri: str) -> None:
+    _table(uri)
+
+    def interrupt(verb: str, path: str) -> None:
+        if path.startswith("_deletions/") and verb != "delete":
+            signal.raise_signal(signal.SIGINT)
+
+    stores.register("interrupted", lambda uri, options, durable: FaultStore(Store(uri[14:]), watch=interrupt).store)
+    try:
+        dataset = esker.dataset(f"interrupted://{uri}")
+        with pytest.raises(KeyboardInterrupt):
+            CHANGES[change](dataset)
+    finally:
+        del stores._factories["interrupted"]
+    assert esker.dataset(uri).version == 1
+    assert len(list(Path(uri, "data").iterdir())) == 4
+    assert not Path(uri, "_deletions").exists() or not list(Path(uri, "_deletions").iterdir())

@@ -209,10 +209,15 @@ class RowChanges:
     def _stage(self) -> tuple[list[FragmentMetadata], list[int]]:
         if self._all:
             return [], [fragment.id for fragment in self.table.fragments]
-        updated, removed, _ = self._gone.stage(self._log.store, self.table.manifest)
-        for fragment in updated:
-            if fragment.deletion_file is not None:
-                self._staged.add(self._log.store, fragment.deletion_file)
+        told: list[tuple[list[native.Fragment], list[int], int]] = []
+        try:
+            # Ctrl-C is raised as a call returns, in place of what it returns; nothing is between this one and the list.
+            told.extend(map(self._gone.stage, [self._log.store], [self.table.manifest]))
+        finally:
+            for fragment in (fragment for updated, _, _ in told for fragment in updated):
+                if fragment.deletion_file is not None:
+                    self._staged.add(self._log.store, fragment.deletion_file)
+        [(updated, removed, _)] = told
         return [FragmentMetadata.from_native(fragment) for fragment in updated], removed
 
     def _without_ids(
