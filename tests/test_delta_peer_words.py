@@ -139,6 +139,16 @@ def test_a_raw_table_tells_its_url_as_deltalakes_does(tmp_path: Path) -> None:
     assert ours._table.version() == theirs._table.version() == 0
 
 
+def test_a_raw_table_tells_the_sizes_of_files_as_deltalakes_does(tmp_path: Path) -> None:
+    rows = pa.table({"id": [1, 2, 3, 4], "p": ["x y", "ü%", "a/b=c", None]})
+    deltalake.write_deltalake(tmp_path, rows, partition_by=["p"])
+    write_deltalake(tmp_path, rows, mode="append")
+    DeltaTable(tmp_path).delete("id = 2")
+    ours, theirs = DeltaTable(tmp_path), deltalake.DeltaTable(tmp_path)
+    assert ours._table.get_add_file_sizes() == theirs._table.get_add_file_sizes()
+    assert {f"{tmp_path}/{path}" for path in ours._table.get_add_file_sizes()} == set(ours.file_uris())
+
+
 @pytest.mark.parametrize("codec", ["GZIP", "brotli", "ZSTD", "snappy", None])
 def test_codecs_tell_their_level_as_deltalakes_do(codec: Any) -> None:
     assert WriterProperties(compression=codec).compression == deltalake.WriterProperties(compression=codec).compression

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 DEFAULT_BUFFER = 4 * (os.cpu_count() or 1)
 """How many log files deltalake reads at once if it is not told."""
 
@@ -37,6 +39,12 @@ class RawTable:
         """The number of the version that is open."""
         version: int = self.opened.version()
         return version
+
+    def get_add_file_sizes(self) -> dict[str, int]:
+        """The bytes of each file, by its path below the table: polars asks for them when it scans a table."""
+        selection = self.opened._select()
+        sizes = pa.record_batch(selection.describe()).column("size_bytes")
+        return dict(zip(selection.paths(), sizes.to_pylist(), strict=True))
 
 
 class PeerAttributes:
