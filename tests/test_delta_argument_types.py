@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import esker.delta
-from esker.delta import DeltaTable
+from esker.delta import DeltaTable, Field, PrimitiveType, Schema, write_deltalake
 from esker.exceptions import InvalidArgumentError
 
 ROWS = pa.table({"i": [1, 2]})
@@ -127,3 +129,28 @@ def test_times_have_letters_of_any_case(tmp_path: Path) -> None:
     for table in (DeltaTable(tmp_path), deltalake.DeltaTable(tmp_path)):
         table.load_as_version("2100-01-01t00:00:00z")
         assert table.version() == 0
+
+
+@pytest.mark.parametrize("name", ["decimal", "decimal()", "decimal(39,1)", "char(3)", "varchar(3)", "int"])
+def test_a_type_that_deltalake_cannot_read_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="invalid type string"):
+        deltalake.schema.PrimitiveType(name)
+    with pytest.raises(ValueError, match="expected a type"):
+        PrimitiveType(name)
+    with pytest.raises(ValueError, match="expected a type"):
+        Field("x", name)
+
+
+@pytest.mark.parametrize("name", ["decimal", "char(3)", "varchar(3)"])
+def test_a_type_that_spark_alone_reads_is_read_and_kept(tmp_path: Path, name: str) -> None:
+    rows = pa.table({"x": pa.array([], pa.decimal128(10, 0) if name == "decimal" else pa.string())})
+    write_deltalake(tmp_path, rows)
+    entry = tmp_path / "_delta_log" / f"{0:020}.json"
+    before = DeltaTable(tmp_path).schema().fields[0].type.type
+    entry.write_text(entry.read_text().replace(f'\\"{before}\\"', f'\\"{name}\\"'))
+    written = pa.Table.from_pylist([{"x": Decimal(7) if name == "decimal" else "seven"}], rows.schema)
+    write_deltalake(tmp_path, written, mode="append")
+    table = pickle.loads(pickle.dumps(DeltaTable(tmp_path)))
+    assert table.schema().fields[0].type == Schema.from_json(table.schema().to_json()).fields[0].type
+    assert table.schema().to_json().count(f'"{name}"') == 1
+    assert table.to_pyarrow_table().equals(written)

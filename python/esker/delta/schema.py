@@ -40,6 +40,9 @@ _UNREAD = {
 }
 """The Arrow types of columns whose values are not read."""
 
+_OF_SPARK_ONLY = ("char(", "varchar(")
+"""Types that Spark reads out of a log; deltalake opens no table that has one. So it is with `decimal` alone."""
+
 _NOT_KEPT = ("PARQUET:", "ARROW:", "_PL_", "delta.columnMapping.", "delta.typeChanges")
 """Metadata of Arrow fields that say something of a file, not of a column."""
 _NUMBERS = {
@@ -112,13 +115,27 @@ class PrimitiveType(_Type):
             self.to_arrow()
         except UnsupportedError as error:
             raise InvalidArgumentError(f"expected a type such as string, long or decimal(10,2): {error}") from None
+        if self.type == "decimal" or self.type.startswith(_OF_SPARK_ONLY):
+            raise InvalidArgumentError(
+                f"expected a type that every reader of Delta tables knows, found {self.type!r}; "
+                f"give {'decimal(10,0)' if self.type == 'decimal' else 'string'}"
+            )
+
+    @classmethod
+    def _of_log(cls, name: str) -> PrimitiveType:
+        """The type that a log names, which may be one that only Spark knows."""
+        found = object.__new__(cls)
+        object.__setattr__(found, "type", name)
+        if name != "decimal" and not name.startswith(_OF_SPARK_ONLY):
+            found.__post_init__()
+        return found
 
     def to_arrow(self) -> pa.DataType:
         """The type in Arrow."""
         found = _PRIMITIVES.get(self.type)
         if found is not None:
             return found
-        if self.type.startswith(("char(", "varchar(")):
+        if self.type.startswith(_OF_SPARK_ONLY):
             return pa.string()
         if self.is_unread:
             return _UNREAD[self.type.partition("(")[0]]
@@ -440,7 +457,7 @@ def _field(value: Any) -> Field:
 def _type(value: Any) -> DataType:
     if isinstance(value, str):
         try:
-            return _given(value)
+            return VariantType() if value == "variant" else PrimitiveType._of_log(value)
         except InvalidArgumentError:
             raise UnsupportedError(
                 f"expected a column with a type of the Delta protocol, found {value!r}; upgrade esker to read it"
