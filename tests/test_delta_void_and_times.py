@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import esker.delta
 from esker.delta import DeltaTable, Schema, convert_to_deltalake, write_deltalake
 
 _WANTED = [
@@ -75,6 +76,24 @@ def test_nulls_go_into_columns_of_any_kind(tmp_path: Path, kind: pa.DataType, mo
     )
     merge.when_not_matched_insert_all().execute()
     assert DeltaTable(uri).to_pyarrow_table().num_rows == len(found) + 1
+
+
+@pytest.mark.parametrize("kind", _WANTED, ids=str)
+def test_a_column_that_is_overwritten_with_nulls_keeps_its_type(tmp_path: Path, kind: pa.DataType) -> None:
+    before = pa.table({"n": _values(kind), "gone": [1]}, pa.schema([pa.field("n", kind, False), ("gone", pa.int64())]))
+    nulls = pa.table({"n": pa.nulls(2), "other": pa.nulls(2), "new": [1, 2]})
+    tables = []
+    for library in (esker.delta, deltalake):
+        uri = str(tmp_path / library.__name__)
+        library.write_deltalake(uri, before)
+        library.write_deltalake(uri, nulls, mode="overwrite", schema_mode="overwrite")
+        tables.append(DeltaTable(uri))
+        rows = tables[-1].to_pyarrow_table()
+        assert rows.column_names == ["n", "other", "new"]
+        assert (rows["n"].type, rows["n"].to_pylist(), rows["other"].type) == (kind, [None, None], pa.null())
+    assert tables[0].schema() == tables[1].schema()
+    write_deltalake(tables[0], pa.table({"n": _values(kind), "other": pa.nulls(1), "new": [3]}), mode="append")
+    assert tables[0].to_pyarrow_table().sort_by("new")["n"].to_pylist() == [None, None, *before["n"].to_pylist()]
 
 
 @pytest.mark.parametrize("zone", [None, "UTC", "America/New_York", "Asia/Tokyo"])

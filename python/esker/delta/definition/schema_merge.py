@@ -91,6 +91,22 @@ class SchemaMerge:
         return wider
 
 
+def keeping_types(table: Schema, data: Schema) -> Schema:
+    """The data's columns, with the table's type for those of which the data have nothing but nulls.
+
+    Example:
+        >>> from esker.delta import Field, Schema
+        >>> from esker.delta.definition.schema_merge import keeping_types
+        >>> keeping_types(Schema([Field("a", "string")]), Schema([Field("a", "void"), Field("b", "long")]))
+        Schema([Field(a, PrimitiveType("string"), nullable=True), Field(b, PrimitiveType("long"), nullable=True)])
+    """
+    types = {field.name: field.type for field in table.fields}
+    kept = [types.get(field.name, field.type) if is_void(field.type) else field.type for field in data.fields]
+    return Schema(
+        [Field(field.name, kind, field.nullable, field.metadata) for field, kind in zip(data.fields, kept, strict=True)]
+    )
+
+
 def is_void(kind: DataType) -> bool:
     """Whether a type has no value but null.
 

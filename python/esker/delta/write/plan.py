@@ -16,6 +16,7 @@ from ...exceptions import InvalidArgumentError, InvalidTypeError
 from ...store.pickling import pickled_options
 from ..definition.constraints import Constraints
 from ..definition.protocol import check_defaults, check_has_fields
+from ..definition.schema_merge import keeping_types
 from ..definition.table_state import TableState
 from ..log.target import WriteTarget
 from ..properties import WriterProperties
@@ -206,8 +207,9 @@ def _after(before: TableState | None, incoming: Schema, request: WriteRequest) -
             configuration=request.configuration,
         )
     if request.schema_mode == "overwrite" and request.predicate is None:
+        # A frame of which all texts are missing has a column without a type: those that come later are texts again.
         return TableState.new(
-            incoming,
+            keeping_types(before.schema, incoming),
             list(before.partition_by if columns is None else columns),
             name=before.metadata.get("name"),
             description=before.metadata.get("description"),
