@@ -14,7 +14,7 @@ import pytest
 
 import esker.delta
 from esker.delta import DeltaTable, Field, PrimitiveType, Schema, write_deltalake
-from esker.exceptions import InvalidArgumentError
+from esker.exceptions import InvalidArgumentError, InvalidTypeError
 
 ROWS = pa.table({"i": [1, 2]})
 REFUSED: dict[str, tuple[Callable[[Any], object], type[Exception], str]] = {
@@ -47,6 +47,18 @@ def test_a_property_of_a_new_table_is_a_text(tmp_path: Path) -> None:
             library.write_deltalake(tmp_path, ROWS, configuration=configuration)
         with pytest.raises(TypeError):
             library.DeltaTable.create(tmp_path, ROWS.schema, configuration=configuration)
+
+
+@pytest.mark.parametrize("data", [None, 5, {"i": [1]}, object()], ids=repr)
+def test_what_is_no_data_is_refused_as_by_deltalake(tmp_path: Path, data: Any) -> None:
+    for library in (esker.delta, deltalake):
+        with pytest.raises(ValueError, match="__arrow_c_|Arrow PyCapsule interface"):
+            library.write_deltalake(tmp_path / "new", data)
+        library.write_deltalake(tmp_path, ROWS, mode="overwrite")
+        with pytest.raises(ValueError, match="__arrow_c_|Arrow PyCapsule interface"):
+            library.DeltaTable(tmp_path).merge(data, "true")
+    assert issubclass(InvalidTypeError, TypeError)
+    assert not DeltaTable.is_deltatable(tmp_path / "new")
 
 
 WRITES: list[tuple[dict[str, Any], type[Exception]]] = [

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...arrow.nested import is_list_like
-from ...exceptions import SchemaMismatchError
+from ...exceptions import InvalidTypeError, SchemaMismatchError
 from ..schema import Schema
 
 BATCH_ROWS = 128 * 1024
@@ -23,7 +23,7 @@ def incoming(data: Any) -> pa.RecordBatchReader:
             Arrow PyCapsule interface.
 
     Raises:
-        TypeError: It does not.
+        InvalidTypeError: It does not.
 
     Example:
         >>> import pyarrow as pa
@@ -46,7 +46,7 @@ def incoming(data: Any) -> pa.RecordBatchReader:
         if hasattr(first, "__arrow_c_array__"):
             batch = pa.record_batch(first)
             return pa.RecordBatchReader.from_batches(batch.schema, chain([batch], map(pa.record_batch, parts)))
-    raise TypeError(
+    raise InvalidTypeError(
         f"expected data with the Arrow PyCapsule interface (pyarrow, pandas, polars...), found {type(data).__name__}"
     )
 
