@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
+from typing import Any
 
 import deltalake
 import lance
@@ -149,3 +150,13 @@ def test_nan_anywhere_in_a_long_list(tmp_path: Path, place: int) -> None:
     table = DeltaTable(tmp_path)
     assert table.to_pyarrow_table(filters=[("x", "in", values)])["i"].to_pylist() == [2]
     assert table.to_pyarrow_table(filters=pc.field("x").isin(values))["i"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize(
+    "filters", [[["i", ">", 1]], [["i", ">", 1], ("s", "=", "c")], [[["i", "=", 1]], [["s", "=", "c"]]]], ids=str
+)
+def test_lists_of_three_are_tuples_as_to_pyarrow(tmp_path: Path, filters: Any) -> None:
+    write_deltalake(tmp_path, pa.table({"i": [1, 2, 3], "s": ["a", "b", "c"]}))
+    theirs = deltalake.DeltaTable(tmp_path).to_pyarrow_table(filters=filters)
+    assert DeltaTable(tmp_path).to_pyarrow_table(filters=filters).equals(theirs)
+    assert DeltaTable(tmp_path).scan(predicate=filters).read_all().equals(theirs)

@@ -107,6 +107,8 @@ def bind(
             predicate = Predicate.parse_sql(filters, zoned, True)
             expression = Expression.parse_sql(filters, zoned, True)
         return BoundFilter([predicate], predicate.columns, sql=expression, terms=terms_of(predicate))
+    if not isinstance(filters, pc.Expression):
+        filters = _with_tuples(filters)
     expression = (
         filters
         if isinstance(filters, pc.Expression)
@@ -160,6 +162,16 @@ def _reads_floats(schema: pa.Schema, expression: pc.Expression) -> bool:
 def _holds_floats(type_: pa.DataType) -> bool:
     inner = [type_.field(i).type for i in range(type_.num_fields)]
     return bool(pa.types.is_floating(type_)) or any(_holds_floats(found) for found in inner)
+
+
+def _with_tuples(filters: FilterType) -> FilterType:
+    """Lists of a column, an operator and a value, which come out of JSON, are tuples to pyarrow, too."""
+
+    def tupled(part: Any) -> Any:
+        is_literal = isinstance(part, list) and len(part) == 3 and all(isinstance(word, str) for word in part[:2])
+        return tuple(part) if is_literal else part
+
+    return [[tupled(inner) for inner in part] if isinstance(part, list) else part for part in map(tupled, filters)]
 
 
 def _columns_of(filters: FilterType) -> list[str]:
