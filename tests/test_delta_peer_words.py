@@ -10,12 +10,14 @@ import deltalake
 import pyarrow as pa
 import pytest
 
+import esker.delta
 from esker.delta import CommitProperties, DeltaTable, Field, TableFeatures, WriterProperties, write_deltalake
 from esker.delta.exceptions import AppendOnlyError, CommitFailedError, DeltaError, DeltaProtocolError
 from esker.exceptions import CommitConflictError
 
 ROWS = pa.table({"id": [1, 2], "n": pa.array([1, 2], pa.int8())})
 WHO = {"userName": "ann"}
+NUMBERS = ("num_added_files", "num_removed_files", "num_added_rows")
 GENERATED = Field("g", "long", metadata={"delta.generationExpression": "5"})
 CALLS: list[tuple[str, Callable[[Any, Any, Path], object]]] = [
     ("cannot exceed 255 characters", lambda m, t, p: t.alter.set_table_name("x" * 256)),
@@ -147,6 +149,20 @@ def test_a_raw_table_tells_the_sizes_of_files_as_deltalakes_does(tmp_path: Path)
     ours, theirs = DeltaTable(tmp_path), deltalake.DeltaTable(tmp_path)
     assert ours._table.get_add_file_sizes() == theirs._table.get_add_file_sizes()
     assert {f"{tmp_path}/{path}" for path in ours._table.get_add_file_sizes()} == set(ours.file_uris())
+
+
+def test_a_write_tells_its_numbers_as_deltalakes_does(tmp_path: Path) -> None:
+    told = []
+    for library in (esker.delta, deltalake):
+        uri = tmp_path / library.__name__
+        library.write_deltalake(uri, ROWS, partition_by=["id"])
+        library.write_deltalake(uri, ROWS, mode="append")
+        library.write_deltalake(uri, ROWS.slice(0, 1), mode="overwrite", predicate="id = 1")
+        library.write_deltalake(uri, ROWS.slice(0, 1), mode="overwrite")
+        found = [each["operationMetrics"] for each in library.DeltaTable(uri).history()]
+        told.append([{name: each[name] for name in NUMBERS} for each in found])
+    assert told[0] == told[1]
+    assert told[0][0] == {"num_added_files": 1, "num_removed_files": 3, "num_added_rows": 1}
 
 
 @pytest.mark.parametrize("codec", ["GZIP", "brotli", "ZSTD", "snappy", None])

@@ -29,15 +29,21 @@ def write_entry(plan: DeltaWritePlan, written: StagedWrite, replacement: Replace
     parameters: dict[str, Any] = {"mode": MODES[plan.request.mode], "partitionBy": partitions}
     if plan.request.predicate is not None:
         parameters["predicate"] = plan.request.predicate
-    metrics = {
-        "numFiles": len(written.files),
-        "numOutputRows": written.rows,
-        "numOutputBytes": sum(add["size"] for add in written.files),
+    # Spark's names, as texts, and behind them deltalake's.
+    metrics: dict[str, Any] = {
+        "numFiles": str(len(written.files)),
+        "numOutputRows": str(written.rows),
+        "numOutputBytes": str(sum(add["size"] for add in written.files)),
     }
     if removes:
-        metrics["numRemovedFiles"] = len(removes)
+        metrics["numRemovedFiles"] = str(len(removes))
     if written.changes:
-        metrics["numAddedChangeFiles"] = len(written.changes)
+        metrics["numAddedChangeFiles"] = str(len(written.changes))
+    metrics |= {
+        "num_added_files": len(written.files),
+        "num_removed_files": len(removes),
+        "num_added_rows": written.rows,
+    }
     actions = [
         *plan.after.actions_after(plan.before),
         *(("remove", action) for action in removes),
@@ -45,7 +51,7 @@ def write_entry(plan: DeltaWritePlan, written: StagedWrite, replacement: Replace
         *(("cdc", _as_logged(change)) for change in written.changes),
     ]
     read = replacement.read_set() if replacement is not None else ReadSet()
-    return LogEntry("WRITE", parameters, actions, read, metrics)
+    return LogEntry("WRITE", parameters, actions, read, metrics, keeps_numbers=True)
 
 
 def _as_logged(action: Mapping[str, Any]) -> dict[str, Any]:
