@@ -10,10 +10,19 @@ from typing import Any
 
 import deltalake
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import esker.delta
-from esker.delta import DeltaTable, Field, PrimitiveType, Schema, write_deltalake
+from esker.delta import (
+    ColumnProperties,
+    DeltaTable,
+    Field,
+    PrimitiveType,
+    Schema,
+    WriterProperties,
+    write_deltalake,
+)
 from esker.exceptions import InvalidArgumentError, InvalidTypeError
 
 ROWS = pa.table({"i": [1, 2]})
@@ -59,6 +68,56 @@ def test_what_is_no_data_is_refused_as_by_deltalake(tmp_path: Path, data: Any) -
             library.DeltaTable(tmp_path).merge(data, "true")
     assert issubclass(InvalidTypeError, TypeError)
     assert not DeltaTable.is_deltatable(tmp_path / "new")
+
+
+def test_a_schema_that_is_none_is_refused_as_by_deltalake(tmp_path: Path) -> None:
+    for library in (esker.delta, deltalake):
+        nothing: Any = 5
+        with pytest.raises(ValueError, match="__arrow_c_schema__|Arrow PyCapsule interface"):
+            library.DeltaTable.create(tmp_path, nothing)
+    assert not DeltaTable.is_deltatable(tmp_path)
+
+
+def test_fields_and_types_are_arrow_to_other_libraries() -> None:
+    for library in (esker.delta, deltalake):
+        kind = library.schema.ArrayType(library.schema.PrimitiveType("long"), False)
+        field: Any = library.Field("a", kind, False)
+        assert pa.field(field).equals(pa.field("a", pa.list_(pa.field("element", pa.int64(), False)), False))
+        types: list[Any] = [
+            kind,
+            library.schema.MapType("string", "date"),
+            library.schema.PrimitiveType("decimal(5,2)"),
+        ]
+        assert [pa.field(each).type for each in types] == [
+            pa.list_(pa.field("element", pa.int64(), False)),
+            pa.map_(pa.string(), pa.date32()),
+            pa.decimal128(5, 2),
+        ]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda m: m.WriterProperties(default_column_properties=m.ColumnProperties(statistics_enabled="some")),
+        lambda m: m.WriterProperties(max_row_group_size=0),
+        lambda m: m.WriterProperties(column_properties={"i": "PLAIN"}),
+    ],
+)
+def test_properties_of_a_writer_that_are_none_are_refused_as_by_deltalake(tmp_path: Path, make: Any) -> None:
+    for library in (esker.delta, deltalake):
+        # deltalake panics for one of them, with an exception of its own.
+        expected = InvalidArgumentError if library is esker.delta else BaseException
+        with pytest.raises(expected, match=r"statistics|max.row.group|failed to extract|ColumnProperties"):
+            library.write_deltalake(tmp_path, ROWS, writer_properties=make(library))
+    assert not DeltaTable.is_deltatable(tmp_path)
+
+
+def test_statistics_of_columns_are_named_in_any_case(tmp_path: Path) -> None:
+    given: Any = "none"
+    column = ColumnProperties(statistics_enabled=given)
+    write_deltalake(tmp_path, ROWS, writer_properties=WriterProperties(column_properties={"i": column}))
+    file = pq.ParquetFile(DeltaTable(tmp_path).file_uris()[0])
+    assert not file.metadata.row_group(0).column(0).is_stats_set
 
 
 WRITES: list[tuple[dict[str, Any], type[Exception]]] = [

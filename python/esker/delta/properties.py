@@ -11,12 +11,14 @@ from typing import Any, Literal, cast
 from ..exceptions import InvalidArgumentError, InvalidTypeError, UnsupportedError
 
 Compression = Literal["UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW"]
+Statistics = Literal["NONE", "CHUNK", "PAGE"]
 _GENERATED = ("timestamp", "operation", "engineInfo", "txnId", "inCommitTimestamp")
 _LEVELS = {"GZIP": (0, 10), "BROTLI": (0, 11), "ZSTD": (1, 22)}
 _DEFAULT_LEVELS = {"GZIP": 6, "BROTLI": 1, "ZSTD": 1}
 """The levels of deltalake, which tells them as part of the codec's name."""
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 _ISOLATION = ("Serializable", "WriteSerializable", "SnapshotIsolation")
+_STATISTICS = ("NONE", "CHUNK", "PAGE")
 _ENCODINGS = ("PLAIN", "RLE", "DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT")
 
 
@@ -158,15 +160,22 @@ class ColumnProperties:
     """How a column is written in Parquet.
 
     Raises:
-        InvalidArgumentError: An encoding that Parquet does not have, or one beside a dictionary.
+        InvalidArgumentError: An encoding or statistics that Parquet does not have, or an encoding beside a dictionary.
     """
 
     dictionary_enabled: bool | None = None
-    statistics_enabled: Literal["NONE", "CHUNK", "PAGE"] | None = None
+    statistics_enabled: Statistics | None = None
     bloom_filter_properties: BloomFilterProperties | None = None
     encoding: str | None = None
 
     def __post_init__(self) -> None:
+        if self.statistics_enabled is not None:
+            found = str(self.statistics_enabled).upper()
+            if found not in _STATISTICS:
+                raise InvalidArgumentError(
+                    f"expected statistics_enabled as one of {', '.join(_STATISTICS)}, found {self.statistics_enabled!r}"
+                )
+            self.statistics_enabled = cast("Statistics", found)
         if self.encoding is None:
             return
         if self.dictionary_enabled:
@@ -193,7 +202,8 @@ class WriterProperties:
         column_properties: For single columns.
 
     Raises:
-        InvalidArgumentError: A codec that is none, or a level that it does not have.
+        InvalidArgumentError: A codec that is none, or a level that it does not have; row groups without rows.
+        InvalidTypeError: Properties of columns that are no `ColumnProperties`.
 
     Example:
         >>> from esker.delta import WriterProperties
@@ -213,6 +223,11 @@ class WriterProperties:
     column_properties: dict[str, ColumnProperties] | None = None
 
     def __post_init__(self) -> None:
+        for column in [self.default_column_properties, *(self.column_properties or {}).values()]:
+            if column is not None and not isinstance(column, ColumnProperties):
+                raise InvalidTypeError(f"expected properties of columns as ColumnProperties, found {column!r}")
+        if self.max_row_group_size is not None and self.max_row_group_size < 1:
+            raise InvalidArgumentError(f"expected max_row_group_size from 1 on, found {self.max_row_group_size}")
         if self.compression is None:
             if self.compression_level is not None:
                 raise InvalidArgumentError("expected a compression with compression_level, found none")

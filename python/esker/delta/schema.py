@@ -60,6 +60,13 @@ class _Type:
     def _json(self) -> Any:
         raise NotImplementedError
 
+    def to_arrow(self) -> pa.DataType:
+        """The type in Arrow."""
+        raise NotImplementedError
+
+    def __arrow_c_schema__(self) -> object:
+        return self.to_arrow().__arrow_c_schema__()
+
     def to_json(self) -> str:
         """The type as the log has it."""
         return json.dumps(self._json(), separators=(",", ":"))
@@ -296,6 +303,9 @@ class Field:
         """The field in Arrow, with its metadata, and that of the fields within it, as texts."""
         return pa.field(self.name, _described(self.type), self.nullable, _texts(self.metadata))
 
+    def __arrow_c_schema__(self) -> object:
+        return self.to_arrow().__arrow_c_schema__()
+
     def to_json(self) -> str:
         """The field as the log has it."""
         return json.dumps(self._json(), separators=(",", ":"))
@@ -387,10 +397,16 @@ class Schema:
         """The schema that a table with an Arrow schema is written with.
 
         Raises:
+            InvalidTypeError: It is no schema.
             UnsupportedError: The protocol has no such type.
         """
         # A name with a NUL is cut at it when a schema crosses the C data interface: pyarrow's own schema has it whole.
-        whole = data_type if isinstance(data_type, pa.Schema) else pa.schema(data_type)
+        try:
+            whole = data_type if isinstance(data_type, pa.Schema) else pa.schema(data_type)
+        except TypeError as error:
+            raise InvalidTypeError(
+                f"expected a Schema, or one with the Arrow PyCapsule interface, found {data_type!r}"
+            ) from error
         return Schema([Field.from_arrow(found) for found in whole])
 
     def __arrow_c_schema__(self) -> object:
