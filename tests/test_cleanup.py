@@ -25,6 +25,7 @@ from esker._native.table import Transaction
 from esker.exceptions import (
     CorruptFileError,
     InvalidArgumentError,
+    InvalidTypeError,
     IOFailedError,
     NotFoundError,
     TaggedVersionsError,
@@ -481,3 +482,13 @@ def test_tables_of_old_names_take_no_detached_version(uri: str) -> None:
             LanceDataset.commit(uri, append, read_version=1, detached=True)
     dataset.migrate_manifest_paths_v2()
     assert LanceDataset.commit(uri, append, read_version=1, detached=True).count_rows() == 2
+
+
+@pytest.mark.parametrize("given", [{"older_than": "7 days"}, {"older_than": 7}, {"retain_versions": "2"}], ids=str)
+def test_conditions_of_another_type_are_refused_before_there_is_an_old_version(tmp_path: Path, given: Any) -> None:
+    for library in (esker, lance):
+        made = library.write_dataset(pa.table({"x": [1]}), str(tmp_path / library.__name__))
+        with pytest.raises(TypeError):
+            made.cleanup_old_versions(**given)
+    with pytest.raises(InvalidTypeError, match="expected (older_than|retain_versions) as a"):
+        esker.dataset(str(tmp_path / "esker")).explain_cleanup_old_versions(**given)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import SupportsIndex
 
-from ...exceptions import InvalidArgumentError
+from ...exceptions import InvalidArgumentError, InvalidTypeError
 
 DEFAULT_OLDER_THAN = timedelta(days=14)
 """The age from which versions are removed if no other condition is given, as in pylance."""
@@ -38,6 +39,7 @@ class CleanupPolicy:
 
     Raises:
         InvalidArgumentError: A number is not positive, or `versions` is empty.
+        InvalidTypeError: `older_than` is no `timedelta`, or a number is none.
 
     Example:
         >>> from esker.lance.cleanup import CleanupPolicy
@@ -54,11 +56,17 @@ class CleanupPolicy:
     concurrency: int | None = None
 
     def __post_init__(self) -> None:
+        # It would fail at the first old version only, of which a table may have none.
+        age: object = self.older_than
+        if age is not None and not isinstance(age, timedelta) and age != 0:
+            raise InvalidTypeError(f"expected older_than as a datetime.timedelta, found {age!r}")
         for name, value in (
             ("retain_versions", self.retain_versions),
             ("delete_rate_limit", self.rate_limit),
             ("delete_concurrency", self.concurrency),
         ):
+            if value is not None and not isinstance(value, SupportsIndex):
+                raise InvalidTypeError(f"expected {name} as a whole number, found {value!r}")
             if value is not None and value <= 0:
                 raise CleanupOptionError(f"expected a positive number: {name} must be greater than 0, got {value}")
         if self.versions is not None and not self.versions:
