@@ -124,3 +124,51 @@ def test_the_same_marks_mean_packed(version: str, mark: str, tmp_path: Path) -> 
         assert LanceFileReader(path).read_all().to_table()["c"].to_pylist() == values
         columns.append(len(peer.metadata().columns))
     assert columns[0] == columns[1]
+
+
+def _texts(count: int) -> list[str]:
+    return [f"user {i % 97} of group {i % 13} wrote this line" if i % 7 else "" for i in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("type_", "values"),
+    [
+        pytest.param(_TEXT, [{"x": text, "y": float(i)} for i, text in enumerate(_texts(20_000))], id="texts"),
+        pytest.param(
+            _TEXT, [{"x": text, "y": 1.0} if i % 5 else None for i, text in enumerate(_texts(5_000))], id="null structs"
+        ),
+        pytest.param(
+            _pair(pa.large_binary()), [{"x": text.encode() * 3, "y": 0.5} for text in _texts(5_000)], id="large binary"
+        ),
+        pytest.param(_TEXT, [{"x": "alpha beta " * 100_000, "y": 1.0}], id="one long text"),
+        pytest.param(
+            _TEXT, [{"x": f"alpha beta {i} " * (5_000 * (i % 3)), "y": 1.0} for i in range(40)], id="long texts"
+        ),
+        pytest.param(
+            pa.struct([("a", pa.string()), ("n", pa.int64()), ("b", pa.large_string())]),
+            [{"a": text, "n": i, "b": text[::-1] * 2} for i, text in enumerate(_texts(4_000))],
+            id="two texts",
+        ),
+    ],
+)
+@pytest.mark.parametrize("in_lists", [False, True])
+def test_texts_within_packed_structs_are_compressed_as_by_pylance(
+    type_: pa.DataType, values: list[Any], in_lists: bool, tmp_path: Path
+) -> None:
+    field = pa.field("c", type_, metadata=PACKED)
+    if in_lists:
+        field = pa.field("c", pa.list_(field.with_name("item")))
+        values = [values[at : at + 3] for at in range(0, len(values), 3)]
+    table = pa.table([pa.array(values, field.type)], schema=pa.schema([field]))
+    sizes = []
+    for name, library in (("theirs", lance.file.LanceFileWriter), ("ours", LanceFileWriter)):
+        path = tmp_path / name
+        with library(str(path), table.schema, version="2.2") as writer:
+            writer.write_batch(table)
+        sizes.append(path.stat().st_size)
+        for reader in (LanceFileReader, lance.file.LanceFileReader):
+            assert reader(str(path)).read_all().to_table()["c"].to_pylist() == values
+        ours = LanceFileReader(str(path))
+        picked = sorted({0, len(values) // 2, len(values) - 1})
+        assert ours.take_rows(picked).to_table()["c"].to_pylist() == [values[at] for at in picked]
+    assert sizes[1] <= sizes[0] * 1.05

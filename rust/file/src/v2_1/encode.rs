@@ -3,11 +3,12 @@
 use arrow_array::ArrayRef;
 use arrow_buffer::Buffer;
 use arrow_schema::{DataType, Fields};
+use esker_proto::lance::encodings21 as pb;
 
 use super::blob;
 use super::choose::{
-    asked_scheme, candidates, choice, encode_items, fixed_chunks, index_candidates, index_plan, values_bytes,
-    zips_lists, Candidate, Coding, PlannedDictionary, Target, Way,
+    asked_scheme, candidates, choice, encode_items, fixed_chunks, index_candidates, index_plan, single_candidates,
+    values_bytes, zips_lists, Candidate, Coding, PlannedDictionary, Target, Way,
 };
 use super::constant::encode::{encode_all_null, encode_constant};
 use super::fixed_size_list::encode as fixed_size_list;
@@ -18,7 +19,7 @@ use super::levels::serialize::{shred, Levels, Shredded};
 use super::message;
 use super::mini_block::encode::{self as mini_block, ChunkEncoder, EncodedDictionary, EncodedPage};
 use super::packed_struct::encode::RowChunks;
-use super::values::{gather, gather_all, FixedSizeLists, LeafValues};
+use super::values::{gather, gather_all, FixedSizeLists, LeafValues, VariableWidth};
 use super::variable::encode::VariableChunks;
 use super::variable_packed_struct::encode as variable_packed_struct;
 use crate::error::{FileError, Result};
@@ -169,7 +170,8 @@ fn encode_values(levels: &Levels, values: LeafValues, target: Target) -> Result<
         LeafValues::Nothing(_) => encode_all_null(levels, target.large()),
         LeafValues::FixedSizeList(lists) => encode_lists(levels, lists, target),
         LeafValues::Packed(fields) if !fields.iter().all(|field| matches!(field, LeafValues::Fixed(_))) => {
-            let rows = variable_packed_struct::rows(&target.leaf.name, fields)?;
+            let coded = |values: &VariableWidth| encode_singly(levels, values, target);
+            let rows = variable_packed_struct::rows(&target.leaf.name, fields, &coded)?;
             full_zip::encode_variable(levels, &rows.values, rows.encoding)
         }
         LeafValues::Packed(fields) => {
@@ -203,6 +205,28 @@ fn encode_values(levels: &Levels, values: LeafValues, target: Target) -> Result<
             }
         }
     }
+}
+
+/// Values of any length in the best way that leaves each of them by itself; nothing where that is as they are.
+fn encode_singly(
+    levels: &Levels,
+    values: &VariableWidth,
+    target: Target,
+) -> Result<Option<(VariableWidth, pb::CompressiveEncoding)>> {
+    let mut candidates = single_candidates(levels, values, target)?;
+    let chosen = choice(&candidates, &LeafValues::Variable(values.clone()), target);
+    Ok(match chosen.map(|index| candidates.swap_remove(index).way) {
+        Some(Way::ZipSymbols(trained)) => {
+            let coded = trained.encode(values);
+            let encoding = coded.encoding();
+            Some((coded.values, encoding))
+        }
+        Some(Way::ZipCompressed(scheme)) => {
+            let encoding = scheme.encoding(message::variable(values.offset_bits() as u64));
+            Some((compress_values(scheme, values)?, encoding))
+        }
+        _ => None,
+    })
 }
 
 fn too_large(target: Target, what: &str) -> FileError {

@@ -30,5 +30,6 @@ mod way;
 pub(super) use candidate::{candidates, choice, values_bytes, Candidate};
 pub(super) use dictionary::{encode_items, PlannedDictionary};
 pub(super) use fixed::{asked_scheme, index_candidates, index_plan};
+pub(super) use variable::single_candidates;
 pub(crate) use way::Target;
 pub(super) use way::{fixed_chunks, zips_lists, Coding, Way};

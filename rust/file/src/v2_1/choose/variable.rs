@@ -43,6 +43,25 @@ pub(super) fn variable_candidates(
     dictionary: usize,
     target: Target,
 ) -> Result<Vec<Candidate>> {
+    let (trained, forced) = symbols(variable, dictionary, target);
+    let average = variable.bytes.len() / variable.len().max(1);
+    if target.zips(average) {
+        zip_candidates(levels, variable, trained, forced, target)
+    } else {
+        chunk_candidates(variable, trained, forced, dictionary, target)
+    }
+}
+
+/// The ways to write values by themselves, as the fields of packed rows are.
+pub(crate) fn single_candidates(levels: &Levels, variable: &VariableWidth, target: Target) -> Result<Vec<Candidate>> {
+    let (trained, forced) = symbols(variable, usize::MAX, target);
+    // Without bytes there are no symbols, whatever is asked for.
+    let forced = forced && trained.is_some();
+    zip_candidates(levels, variable, trained, forced, target)
+}
+
+/// Symbols for the values, where they may be worth it, and whether they are asked for.
+fn symbols(variable: &VariableWidth, dictionary: usize, target: Target) -> (Option<Trained>, bool) {
     let hints = target.hints();
     let forced = hints.compression == Some(Compression::Fsst);
     let trained = match hints.compression {
@@ -52,12 +71,7 @@ pub(super) fn variable_candidates(
         None if variable.bytes.len() / variable.len().max(1) > HUGE_VALUE => None,
         _ => fsst::train(variable, forced),
     };
-    let average = variable.bytes.len() / variable.len().max(1);
-    if target.zips(average) {
-        zip_candidates(levels, variable, trained, forced, target)
-    } else {
-        chunk_candidates(variable, trained, forced, dictionary, target)
-    }
+    (trained, forced)
 }
 
 fn plain_picos(variable: &VariableWidth) -> u64 {

@@ -1,5 +1,7 @@
 //! Writing packed structs with fields of any width.
 
+use std::borrow::Cow;
+
 use arrow_buffer::Buffer;
 use esker_proto::lance::encodings21 as pb;
 use esker_proto::lance::encodings21::variable_packed_struct::field_encoding::Layout;
@@ -19,11 +21,14 @@ pub(crate) struct Rows {
 /// A field while rows are put together.
 enum Column<'a> {
     Fixed { bits: usize, bytes: Buffer },
-    Variable(&'a VariableWidth),
+    Variable(Cow<'a, VariableWidth>),
 }
 
+/// Codes the values of a field, each by itself, and describes them; nothing where they stay as they are.
+pub(crate) type Coded<'a> = &'a dyn Fn(&VariableWidth) -> Result<Option<(VariableWidth, pb::CompressiveEncoding)>>;
+
 /// Puts fields of any width together, row by row; `name` is the column's, for errors.
-pub(crate) fn rows(name: &str, fields: &[LeafValues]) -> Result<Rows> {
+pub(crate) fn rows(name: &str, fields: &[LeafValues], coded: Coded) -> Result<Rows> {
     let mut columns = Vec::with_capacity(fields.len());
     let mut encodings = Vec::with_capacity(fields.len());
     for field in fields {
@@ -41,7 +46,11 @@ pub(crate) fn rows(name: &str, fields: &[LeafValues]) -> Result<Rows> {
             }
             LeafValues::Variable(values) => {
                 let bits = values.offset_bits() as u64;
-                (Column::Variable(values), message::variable(bits), Layout::BitsPerLength(bits))
+                let (values, value) = match coded(values)? {
+                    Some((values, value)) => (Cow::Owned(values), value),
+                    None => (Cow::Borrowed(values), message::variable(bits)),
+                };
+                (Column::Variable(values), value, Layout::BitsPerLength(bits))
             }
             _ => {
                 return Err(FileError::unsupported(format!(
