@@ -10,9 +10,11 @@
 //! and are orphans until a manifest names them.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
-use futures::stream::{self, StreamExt, TryStreamExt};
+use futures::stream::{self, StreamExt};
 use roaring::RoaringBitmap;
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
@@ -98,18 +100,34 @@ impl RowsToDelete {
             return Err(self.foreign(manifest, &touched));
         }
         let version = manifest.version();
+        let has_failed = AtomicBool::new(false);
         let tasks = touched.into_iter().map(|(fragment, rows)| {
             let (files, rows, runtime) = (files.clone(), rows.clone(), Handle::current());
             // A local store's writes and flushes block the thread: on separate threads, many files wait for the disk concurrently.
-            let task = spawn_blocking(move || runtime.block_on(stage_one(&files, fragment, rows, version)));
+            let task = (!has_failed.load(Relaxed))
+                .then(|| spawn_blocking(move || runtime.block_on(stage_one(&files, fragment, rows, version))));
             async move {
-                task.await
-                    .map_err(|error| TableError::task_failed("deletion file", &error))?
+                let Some(task) = task else { return Ok(None) };
+                let staged = task
+                    .await
+                    .map_err(|error| TableError::task_failed("deletion file", &error))?;
+                staged.map(Some)
             }
         });
-        let staged: Vec<Staged> = stream::iter(tasks).buffered(FILES).try_collect().await?;
+        let ended = stream::iter(tasks)
+            .buffered(FILES)
+            .inspect(|one| has_failed.store(has_failed.load(Relaxed) || one.is_err(), Relaxed))
+            .collect::<Vec<Result<Option<Staged>>>>();
+        let ended = ended.await;
+        if ended.iter().any(Result::is_err) {
+            // Nobody learns of what the others have written.
+            for one in ended.iter().flatten().flatten() {
+                one.discard(files).await;
+            }
+        }
+        let staged: Vec<Option<Staged>> = ended.into_iter().collect::<Result<_>>()?;
         let mut out = StagedDeletions::default();
-        for one in staged {
+        for one in staged.into_iter().flatten() {
             out.num_deleted += one.num_deleted;
             match one.left {
                 Left::Rows(fragment) => out.updated.push(fragment),
@@ -146,6 +164,17 @@ enum Left {
 struct Staged {
     left: Left,
     num_deleted: u64,
+}
+
+impl Staged {
+    /// Deletes its file, as well as that goes: what is left is an orphan.
+    async fn discard(&self, files: &TableFiles) {
+        if let Left::Rows(fragment) = &self.left {
+            if let Some(file) = fragment.deletion_file() {
+                let _ = files.store().delete(&file.location(fragment.id())).await;
+            }
+        }
+    }
 }
 
 async fn stage_one(files: &TableFiles, fragment: Fragment, rows: RoaringBitmap, version: u64) -> Result<Staged> {
@@ -191,7 +220,12 @@ pub(crate) async fn write_deletions(
         num_deleted_rows: Some(rows.len()),
         base_id: None,
     };
-    files.store().put(&file.location(fragment.id()), bytes).await?;
+    let path = file.location(fragment.id());
+    if let Err(error) = files.store().put(&path, bytes).await {
+        // It may be there, where the reply was lost.
+        let _ = files.store().delete(&path).await;
+        return Err(error.into());
+    }
     Ok(fragment.clone().with_deletion_file(Some(file)))
 }
 
