@@ -29,10 +29,13 @@ const MOST: usize = 512;
 const MOST_BYTES: usize = 1 << 30;
 
 /// Blocks in use and those that wait may always have so many bytes together,
-const LEAST_BYTES: usize = 32 << 20;
+const LEAST_BYTES: usize = 48 << 20;
 
 /// and so many more than there ever were in use, but no more than a quarter of those: blocks that fit are found more often.
 const SPARE_BYTES: usize = 96 << 20;
+
+/// Blocks that wait are taken for so many times fewer bytes, where new memory would take the place of others.
+const ROOMY: usize = 2;
 
 /// Blocks of so many bytes that grow are moved piece by piece, so that they are not in memory twice.
 const HUGE: usize = 32 << 20;
@@ -107,9 +110,8 @@ impl Blocks {
         bytes: 0,
     };
 
-    /// The block that is the least too large for some bytes, by a quarter at most; of equals the youngest, which is in the caches.
-    fn take(&mut self, size: usize, align: usize) -> Option<Block> {
-        let most = size.saturating_add(size / 4);
+    /// The block that is the least too large for some bytes, of `most` bytes at most; of equals the youngest, which is in the caches.
+    fn take(&mut self, size: usize, most: usize, align: usize) -> Option<Block> {
         let mut best: Option<(usize, usize)> = None;
         for (index, block) in self.blocks.iter().enumerate().take(self.len).rev() {
             let fits = (size..=most).contains(&block.size) && block.memory.align_offset(align) == 0;
@@ -211,12 +213,23 @@ impl Shared {
 
     /// A block of so many bytes or some more, with whatever is in it.
     fn take(&self, size: usize, align: usize) -> Option<*mut u8> {
-        let found = self.with(|blocks| blocks.take(size, align))?;
+        let (mut found, waiting) = self.with(|blocks| {
+            let found = blocks.take(size, size.saturating_add(size / 4), align);
+            (found, blocks.bytes)
+        })?;
         if found.is_none() {
             let used = self.used.load(Ordering::Relaxed).saturating_add(size);
             let most = self.most_used.load(Ordering::Relaxed);
             let most = most.saturating_add(SPARE_BYTES.min(most / 4)).max(LEAST_BYTES);
-            self.release_beyond(most.saturating_sub(used), usize::MAX);
+            let kept = most.saturating_sub(used);
+            if waiting > kept {
+                // New memory would take the place of some that waits: one that is rather too large costs less than that.
+                found = self.with(|blocks| blocks.take(size, size.saturating_mul(ROOMY), align))?;
+            }
+            if found.is_some() {
+                return found.map(|block| block.memory);
+            }
+            self.release_beyond(kept, usize::MAX);
             if self.sparing.load(Ordering::Relaxed) > 0 {
                 self.release_beyond(self.kept.load(Ordering::Relaxed), size);
             }
@@ -532,10 +545,11 @@ mod tests {
             assert!(blocks.put(block(size)));
         }
         // The least too large, and none that is too large by more than a quarter.
-        assert_eq!(blocks.take(950_000, 64).map(|block| block.size), Some(1_000_000));
-        assert_eq!(blocks.take(1_010_000, 64).map(|block| block.size), Some(1_100_000));
-        assert_eq!(blocks.take(1_010_000, 64).map(|block| block.size), Some(1_200_000));
-        assert!(blocks.take(1_010_000, 64).is_none());
+        let take = |blocks: &mut Blocks, size: usize| blocks.take(size, size / 4 * 5, 64).map(|block| block.size);
+        assert_eq!(take(&mut blocks, 950_000), Some(1_000_000));
+        assert_eq!(take(&mut blocks, 1_010_000), Some(1_100_000));
+        assert_eq!(take(&mut blocks, 1_010_000), Some(1_200_000));
+        assert!(take(&mut blocks, 1_010_000).is_none());
         assert_eq!((blocks.len, blocks.bytes), (1, 2_000_000));
         assert!(blocks.oldest_beyond(2_000_000).is_none());
         assert!(blocks.oldest_beyond(1_999_999).is_some());
@@ -552,9 +566,8 @@ mod tests {
             .is_some());
     }
 
-    #[test]
-    fn test_blocks_that_wait_make_nothing_larger_than_it_was() {
-        let shared = Shared {
+    fn empty() -> Shared {
+        Shared {
             busy: AtomicBool::new(false),
             blocks: UnsafeCell::new(Blocks::NONE),
             kept_for_ms: AtomicU64::new(60_000),
@@ -562,7 +575,12 @@ mod tests {
             kept: AtomicUsize::new(0),
             used: AtomicUsize::new(0),
             most_used: AtomicUsize::new(0),
-        };
+        }
+    }
+
+    #[test]
+    fn test_blocks_that_wait_make_nothing_larger_than_it_was() {
+        let shared = empty();
         let waiting = || shared.with(|blocks| blocks.bytes).unwrap();
         let mut made = Vec::new();
         // Each is larger than the one before by more than a quarter, and none is used for long.
@@ -586,6 +604,26 @@ mod tests {
         assert!(made.iter().sum::<usize>() > 2 * waiting());
         shared.release_beyond(0, usize::MAX);
         assert_eq!(waiting(), 0);
+    }
+
+    #[test]
+    fn test_a_block_that_is_rather_too_large_is_taken_before_others_go() {
+        let shared = empty();
+        let size = LEAST_BYTES / 4;
+        for _ in 0..4 {
+            let memory = unsafe { mi_malloc_aligned(size, 64) }.cast::<u8>();
+            assert!(shared.put(memory, size));
+        }
+        let waiting = || shared.with(|blocks| (blocks.len, blocks.bytes)).unwrap();
+        let taken = shared.take(size / 2, 64).unwrap();
+        assert_eq!(waiting(), (3, 3 * size));
+        // There is room for new memory beside those that wait, and a block of a third is no use for these.
+        assert!(shared.take(size / 2, 64).is_none());
+        assert!(shared.take(size / 3, 64).is_none());
+        assert_eq!(waiting(), (3, 3 * size));
+        // SAFETY: it is mimalloc's, and nobody else's.
+        unsafe { mi_free(taken.cast()) };
+        shared.release_beyond(0, usize::MAX);
     }
 
     #[test]

@@ -28,6 +28,13 @@ const WIDE_CHUNK_BYTES: u64 = 16 * 1024 * 1024;
 /// The target size of a chunk in small fragments: the least that is worth a task of its own.
 const SMALL_CHUNK_BYTES: u64 = 1024 * 1024;
 
+/// The same in bytes in memory, where the types tell them: values may take many times those of the files.
+const SMALL_DECODED_BYTES: u64 = 2 * 1024 * 1024;
+
+/// The most bytes that each column of a chunk is to take in memory, where the types tell them. Chunks of all tables have blocks of about as many
+/// then, of which those of one are good for the next.
+const BLOCK_BYTES: u64 = 1024 * 1024;
+
 /// The most bytes of a chunk that is larger than its target for the sake of the pages' units.
 const LARGEST_CHUNK_BYTES: u64 = 32 * 1024 * 1024;
 
@@ -49,6 +56,9 @@ const CHUNK_ROWS: u64 = 1 << 20;
 
 /// The units that chunks are made of, the larger ones first.
 const UNITS: [u64; 2] = [4096, 1024];
+
+/// The most bytes of a unit of a column: there are few values in a block of long ones, and those of vectors and long texts lie by themselves.
+const UNIT_BYTES: u64 = 256 * 1024;
 
 /// The least number of chunks that are read concurrently from a store behind a network.
 const FAR_CHUNKS: usize = 16;
@@ -103,6 +113,22 @@ pub(super) struct ChunkSize {
 }
 
 impl ChunkSize {
+    /// The same where the types tell what rows take in memory: threads share a small fragment evenly, and blocks are no larger than others.
+    fn in_blocks(self, physical_rows: u64, decoded: &Decoded, batch_size: Option<usize>, threads: u64) -> ChunkSize {
+        let in_memory = decoded.bytes_per_row().max(1);
+        let share = physical_rows.saturating_mul(in_memory) / threads.saturating_mul(CHUNKS_PER_THREAD).max(1);
+        let narrow = decoded.columns.saturating_mul(BLOCK_BYTES).min(NEAR_DECODED_BYTES);
+        let wide = decoded.columns.saturating_mul(COLUMN_DECODED_BYTES);
+        let most = share.min(narrow.max(wide)).max(SMALL_DECODED_BYTES) / in_memory;
+        let step = batch_size.map_or(self.unit, |size| size.max(1) as u64);
+        let most = most.max(1).next_multiple_of(step);
+        ChunkSize {
+            rows: self.rows.min(most),
+            few_rows: self.few_rows.min(most),
+            ..self
+        }
+    }
+
     /// Of how many rows the filter is asked at a time: of few at first where they may be enough.
     pub(super) fn tested_pieces(self, few_may_do: bool) -> impl FnMut() -> u64 + Send + 'static {
         let mut next = if few_may_do { self.few_rows } else { self.tested_rows };
@@ -119,6 +145,7 @@ pub(super) fn chunk_size(
     physical_rows: u64,
     batch_size: Option<usize>,
     is_far: bool,
+    decoded: &Decoded,
 ) -> ChunkSize {
     let tested: u64 = source
         .filter_columns
@@ -128,8 +155,14 @@ pub(super) fn chunk_size(
     let bytes = tested.saturating_add(source.other_columns.bytes_per_row());
     let bytes = bytes.saturating_add(source.blob_bytes_per_row).max(1);
     let columns = source.filter_columns.iter().map(FragmentProjection::num_columns).sum();
-    let target = target_bytes(source.other_columns.num_columns().saturating_add(columns), is_far);
-    let size = size_of(bytes, physical_rows, batch_size, threads(), target);
+    let columns = source.other_columns.num_columns().saturating_add(columns);
+    let target = target_bytes(columns, is_far);
+    // Behind a network a larger chunk is one request.
+    let value = if is_far { 0 } else { bytes / columns.max(1) };
+    let mut size = size_of(bytes, value, physical_rows, batch_size, threads(), target);
+    if !is_far && decoded.is_fixed() {
+        size = size.in_blocks(physical_rows, decoded, batch_size, threads());
+    }
     with_few(size, tested, target)
 }
 
@@ -164,10 +197,19 @@ fn with_few(size: ChunkSize, tested: u64, target: u64) -> ChunkSize {
     }
 }
 
-fn size_of(bytes: u64, physical_rows: u64, batch_size: Option<usize>, threads: u64, target: u64) -> ChunkSize {
+/// The size of chunks of rows that have so many bytes in the files, of which a value has so many.
+fn size_of(
+    bytes: u64,
+    value: u64,
+    physical_rows: u64,
+    batch_size: Option<usize>,
+    threads: u64,
+    target: u64,
+) -> ChunkSize {
     let share = physical_rows.saturating_mul(bytes) / threads.saturating_mul(CHUNKS_PER_THREAD).max(1);
     let rows = (share.clamp(SMALL_CHUNK_BYTES, target) / bytes).clamp(1, CHUNK_ROWS);
-    let fits = |unit: &&u64| unit.saturating_mul(bytes) <= LARGEST_CHUNK_BYTES;
+    let fits =
+        |unit: &&u64| unit.saturating_mul(bytes) <= LARGEST_CHUNK_BYTES && unit.saturating_mul(value) <= UNIT_BYTES;
     let unit = UNITS.iter().find(fits).copied().unwrap_or(1);
     let rows = rows.next_multiple_of(unit);
     match batch_size.map(|size| size.max(1) as u64) {
@@ -364,7 +406,9 @@ impl Decoded {
             false => {
                 let in_files = size.rows.saturating_mul(size.bytes_per_row);
                 let most = in_files.saturating_mul(TIMES_DECODED);
-                most.clamp(VARIABLE_DECODED_BYTES, NEAR_DECODED_BYTES)
+                // Who asks for batches of a few rows wants little in memory.
+                let least = VARIABLE_DECODED_BYTES / if batch_size.is_some() { 2 } else { 1 };
+                most.clamp(least, NEAR_DECODED_BYTES)
             }
         };
         let whole = bytes.saturating_mul(TIMES_WHOLE) / self.weights.bytes_per_row().max(1);
@@ -578,7 +622,7 @@ mod tests {
 
     #[test]
     fn test_chunks_are_made_of_the_pages_units_while_they_stay_small() {
-        let size = |bytes, rows| size_of(bytes, rows, None, 2, FAR_CHUNK_BYTES);
+        let size = |bytes, rows| size_of(bytes, 0, rows, None, 2, FAR_CHUNK_BYTES);
         // Few columns: the target in bytes decides.
         assert_eq!((size(8, 100_000_000).rows, size(8, 100_000_000).unit), (1 << 20, 4096));
         // 250 columns of 8 bytes: the units are whole.
@@ -590,8 +634,43 @@ mod tests {
         // A megabyte a row: no unit fits.
         let blobs = size(1 << 20, 1000);
         assert_eq!((blobs.rows, blobs.unit), (8, 1));
-        let batches = size_of(8, 100_000_000, Some(1000), 2, NEAR_CHUNK_BYTES);
+        let batches = size_of(8, 0, 100_000_000, Some(1000), 2, NEAR_CHUNK_BYTES);
         assert_eq!((batches.rows % 1000, batches.unit), (0, 1));
+    }
+
+    #[test]
+    fn test_small_fragments_are_shared_by_what_they_take_in_memory() {
+        let numbers = |columns: usize| {
+            let field = |_| arrow_schema::Field::new("c", DataType::Int64, true);
+            known((0..columns).map(field).collect())
+        };
+        // A column that takes next to nothing in the file is no chunk of its own.
+        let size = size_of(1, 1, 1_000_000, None, 2, NEAR_CHUNK_BYTES);
+        assert_eq!(size.rows, 1 << 20);
+        assert_eq!(size.in_blocks(1_000_000, &numbers(1), None, 2).rows, 1 << 18);
+        // Three columns, an eighth of the rows each time.
+        let size = size_of(6, 2, 1_000_000, None, 2, NEAR_CHUNK_BYTES);
+        let shared = size.in_blocks(1_000_000, &numbers(3), None, 2);
+        assert_eq!((shared.rows, shared.few_rows, shared.unit), (126_976, 126_976, 4096));
+        // Large ones have blocks of a mebibyte.
+        let size = size_of(3, 1, 100_000_000, None, 2, NEAR_CHUNK_BYTES);
+        assert_eq!(size.in_blocks(100_000_000, &numbers(3), None, 2).rows, 1 << 17);
+        let batches = size_of(3, 1, 100_000_000, Some(1000), 2, NEAR_CHUNK_BYTES);
+        assert_eq!(batches.in_blocks(100_000_000, &numbers(3), Some(1000), 2).rows, 132_000);
+        // Wide tables keep to their own rule.
+        let size = size_of(800, 8, 10_000_000, None, 2, target_bytes(100, false));
+        assert_eq!(size.in_blocks(10_000_000, &numbers(100), None, 2).rows, size.rows);
+    }
+
+    #[test]
+    fn test_long_values_are_in_no_units() {
+        let of = |bytes, value| size_of(bytes, value, 1_000_000, None, 2, NEAR_CHUNK_BYTES);
+        assert_eq!((of(3072, 3072).rows, of(3072, 3072).unit), (682, 1));
+        assert_eq!((of(128, 128).rows, of(128, 128).unit), (16_384, 1024));
+        // Rows of many columns.
+        assert_eq!(of(8000, 8).unit, 4096);
+        // Behind a network.
+        assert_eq!(size_of(3072, 0, 1_000_000, None, 2, FAR_CHUNK_BYTES).rows, 4096);
     }
 
     #[test]
@@ -605,20 +684,32 @@ mod tests {
     #[test]
     fn test_chunks_of_wide_rows_grow_while_a_filter_keeps_few() {
         // A key of 8 bytes beside blobs.
-        let blobs = with_few(size_of(100_008, 4000, None, 2, NEAR_CHUNK_BYTES), 8, NEAR_CHUNK_BYTES);
+        let blobs = with_few(
+            size_of(100_008, 0, 4000, None, 2, NEAR_CHUNK_BYTES),
+            8,
+            NEAR_CHUNK_BYTES,
+        );
         assert_eq!((blobs.rows, blobs.few_rows), (20, 320));
         // The key alone is read of all rows first.
         assert_eq!(blobs.tested_rows, TESTED_ROWS);
-        let huge = with_few(size_of(10 << 20, 4000, None, 2, NEAR_CHUNK_BYTES), 8, NEAR_CHUNK_BYTES);
+        let huge = with_few(
+            size_of(10 << 20, 0, 4000, None, 2, NEAR_CHUNK_BYTES),
+            8,
+            NEAR_CHUNK_BYTES,
+        );
         assert_eq!((huge.rows, huge.few_rows), (1, 3));
         let batches = with_few(
-            size_of(100_008, 4000, Some(7), 2, NEAR_CHUNK_BYTES),
+            size_of(100_008, 0, 4000, Some(7), 2, NEAR_CHUNK_BYTES),
             8,
             NEAR_CHUNK_BYTES,
         );
         assert_eq!((batches.rows % 7, batches.few_rows % 7), (0, 0));
         // Numbers only.
-        let numbers = with_few(size_of(48, 4_000_000, None, 2, NEAR_CHUNK_BYTES), 8, NEAR_CHUNK_BYTES);
+        let numbers = with_few(
+            size_of(48, 0, 4_000_000, None, 2, NEAR_CHUNK_BYTES),
+            8,
+            NEAR_CHUNK_BYTES,
+        );
         assert_eq!((numbers.rows, numbers.tested_rows), (numbers.few_rows, 0));
         let decoded = known(vec![arrow_schema::Field::new("c", DataType::Int64, true)]);
         assert!(!decoded.keeps_few());
@@ -630,7 +721,7 @@ mod tests {
 
     #[test]
     fn test_first_chunks_are_small_where_few_rows_may_do() {
-        let size = size_of(8, 100_000_000, None, 2, FAR_CHUNK_BYTES);
+        let size = size_of(8, 0, 100_000_000, None, 2, FAR_CHUNK_BYTES);
         let mut ramp = Ramp::new(true);
         let rows: Vec<u64> = (0..5).map(|_| ramp.next(size)).collect();
         assert_eq!(rows, [1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 20]);

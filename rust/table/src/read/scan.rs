@@ -377,7 +377,7 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                     None => rows,
                 };
                 let is_far = files.store().is_far();
-                let size = chunk_size(&source, reader.physical_rows(), batch_size, is_far);
+                let size = chunk_size(&source, reader.physical_rows(), batch_size, is_far, &planned.decoded);
                 let rest = planned.fragments.len().saturating_sub(next) as u64;
                 if (count(&rows) / size.rows).saturating_add(rest) >= threads().saturating_mul(2) {
                     source.decoding = Decoding::Here;
