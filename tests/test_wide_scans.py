@@ -14,6 +14,7 @@ import pyarrow.compute
 import pytest
 
 import esker
+from esker.arrow import json_columns
 from esker.exceptions import EskerError
 from esker.lance.scan import named_columns
 from tests.peaks import PEAK
@@ -129,3 +130,23 @@ def test_filters_beside_many_columns_read_near_rows_together(tmp_path: Path) -> 
         )
         expected = table.take(kept.slice(offset, limit))
         assert esker.dataset(tmp_path).to_table(**options) == expected
+
+
+def test_columns_are_looked_at_once_however_many_batches_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = pa.array([f"{row}" for row in range(300)], pa.json_())
+    dataset = esker.write_dataset(pa.table({"id": range(300), "s": ["x"] * 300, "j": texts}), tmp_path / "t.lance")
+    looked_at: list[str] = []
+    has = json_columns._has
+
+    def counted(field: pa.Field, name: str) -> bool:
+        looked_at.append(field.name)
+        return has(field, name)
+
+    monkeypatch.setattr(json_columns, "_has", counted)
+    assert sum(batch.num_rows for batch in dataset.to_batches(columns=["id", "s"], batch_size=1)) == 300
+    assert len(looked_at) <= 10
+    batches = list(dataset.to_batches(batch_size=100))
+    assert [value for batch in batches for value in batch["j"].to_pylist()] == texts.to_pylist()
+    assert {batch.schema.field("j").type for batch in batches} == {pa.json_()}

@@ -97,13 +97,18 @@ class Scan:
         rows, tally = 0, Tally(options.progress, "reading rows")
         batches: Iterable[pa.RecordBatch]
         batches = read(stream)
+        has_json: bool | None = None
         if options.batch_size_bytes is not None:
             batches = cut_to_bytes(batches, options.batch_size_bytes)
         for batch in batches:
             rows += batch.num_rows
             if options.progress is not None:
                 tally.add(rows=batch.num_rows, bytes=batch.nbytes)
-            yield self._shape(batch)
+            shaped = self._projected(batch)
+            if has_json is None:
+                # To ask each batch takes a fifth of the time where rows are wide and batches small.
+                has_json = options.json_text and has_jsonb(shaped.schema)
+            yield self._shown(shaped, has_json)
         if options.scan_stats_callback is not None:
             after = self.table.store.io_stats_snapshot()
             iops = after.read_iops - before.read_iops
@@ -172,12 +177,15 @@ class Scan:
     def _shaped_schema(self, stream: native.BatchStream) -> pa.Schema:
         read_schema = pa.schema(stream)
         empty = [pa.nulls(0, field.type) for field in read_schema]
-        return self._shape(pa.RecordBatch.from_arrays(empty, schema=read_schema)).schema
+        shaped = self._projected(pa.RecordBatch.from_arrays(empty, schema=read_schema))
+        return self._shown(shaped, self.options.json_text).schema
 
-    def _shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _projected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         shown = self.projection.names
-        shaped = self.projection.apply(batch, [n for n, wanted in self._added() if wanted and n not in shown])
-        if self.options.json_text:
+        return self.projection.apply(batch, [n for n, wanted in self._added() if wanted and n not in shown])
+
+    def _shown(self, shaped: pa.RecordBatch, has_json: bool) -> pa.RecordBatch:
+        if has_json:
             shaped = as_json_text(shaped)
         if self.options.string_view and self.projection.expressions:
             # Expressions are evaluated on plain texts.
