@@ -142,6 +142,16 @@ def _texts(count: int) -> list[str]:
         ),
         pytest.param(_TEXT, [{"x": "alpha beta " * 100_000, "y": 1.0}], id="one long text"),
         pytest.param(
+            _TEXT,
+            [*[{"x": "x", "y": 1.0}] * 4000, *[{"x": "ab" * 50_000, "y": 1.0}] * 21],
+            id="few long texts behind short ones",
+        ),
+        pytest.param(
+            _TEXT,
+            [{"x": "x" if i % 97 else "ab" * (i % 1000 * 200), "y": 1.0} for i in range(4097)],
+            id="few long texts among short ones",
+        ),
+        pytest.param(
             _TEXT, [{"x": f"alpha beta {i} " * (5_000 * (i % 3)), "y": 1.0} for i in range(40)], id="long texts"
         ),
         pytest.param(

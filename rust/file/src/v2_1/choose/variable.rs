@@ -191,7 +191,19 @@ fn zip_candidates(
 fn sample_of_values(variable: &VariableWidth) -> Sample {
     const TRIED: usize = 4;
     let mut sample = Sample::default();
-    for index in (0..variable.len()).step_by((variable.len() / TRIED).max(1)) {
+    // Those in which every so many bytes lie: a few long values may have nearly all of them.
+    let (start, total) = (variable.offsets.first().copied().unwrap_or(0), variable.bytes.len());
+    let mut indices = (0..TRIED)
+        .map(|part| {
+            let place = start.saturating_add(total / TRIED * part + total / TRIED / 2);
+            variable
+                .offsets
+                .partition_point(|offset| *offset <= place)
+                .saturating_sub(1)
+        })
+        .collect::<Vec<_>>();
+    indices.dedup();
+    for index in indices.into_iter().filter(|index| *index < variable.len()) {
         // The first part of a value tells enough.
         let value = variable.get(index);
         sample.add(value.get(..value.len().min(4 * HUGE_VALUE)).unwrap_or(value));
