@@ -20,6 +20,7 @@ from esker._native.store import Store
 from esker._native.table import Fragment, Manifest, Transaction
 from esker._native.write import write_fragments
 from esker.arrow.batch_source import BatchSource
+from esker.arrow.blob_arrays import holds_blobs, to_blobs
 from esker.arrow.json_columns import shown_schema
 from esker.arrow.struct_offsets import rebased
 from esker.commit import commit, resolve
@@ -35,6 +36,7 @@ from esker.lance.scan.scan import Scan
 from esker.lance.version import TableVersion
 from esker.lance.write.compression import DEFAULT_COMPRESSION, Compression, compression_config
 from esker.lance.write.newcomer import append_to_newcomer
+from esker.lance.write.staging import blob_folder
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.zoned_filter import instants_apart, told_zone, zoned_predicate
 from esker.store.staging import Handover, adopt
@@ -245,10 +247,12 @@ class FragmentPlan:
         )
         return tuple(fragment.encode() for fragment in fragments)
 
-    @staticmethod
-    def staged(store: Store, fragments: Iterable[bytes]) -> StagedFiles:
-        """The data files of fragments that are staged and not committed."""
-        return StagedFiles((store, _DATA + file.path) for data in fragments for file in Fragment.decode(data).files)
+    def staged(self, store: Store, fragments: Iterable[bytes]) -> StagedFiles:
+        """The data files of fragments that are staged and not committed, with their blobs."""
+        files = [_DATA + file.path for data in fragments for file in Fragment.decode(data).files]
+        if any(holds_blobs(field.type) for field in self.arrow_schema):
+            files = [path for file in files for path in (blob_folder(file), file)]
+        return StagedFiles((store, path) for path in files)
 
     def joined(self, log: LanceLog, fragments: Iterable[bytes], most: int) -> tuple[list[bytes], tuple[bytes, ...]]:
         """The same rows in fewer data files: those fragments that stay, and new ones in place of the smallest."""
@@ -260,9 +264,14 @@ class FragmentPlan:
             None, version=1, data_storage_version=self.data_storage_version, timestamp_ns=1, store=log.store
         )
         table = TableVersion.of(self.address.uri, log, manifest, dict(self.address.storage_options))
-        written = self.write(log.store, Scan(table, ScanOptions(blobs="bytes")).to_batches())
+        written = self.write(log.store, map(self._with_blobs, Scan(table, ScanOptions(blobs="bytes")).to_batches()))
         self.staged(log.store, small).discard()
         return kept, written
+
+    def _with_blobs(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        wanted = self.arrow_schema
+        columns = [to_blobs(batch[field.name], field.type) for field in wanted]
+        return pa.RecordBatch.from_arrays(columns, schema=wanted)
 
     def commit(self, log: LanceLog, fragments: Iterable[bytes], staged: StagedFiles) -> int:
         """Commits all fragments of the write at once and returns the new version.

@@ -93,12 +93,13 @@ def spark_schema(schema: pa.Schema) -> spark.StructType:
 
 def spark_type(arrow: pa.DataType, column: str) -> spark.DataType:
     """The Spark type of one Arrow type; `column` is for error messages."""
+    if isinstance(arrow, pa.BaseExtensionType):
+        # Before the look-up: such a type may have no hash.
+        return spark_type(arrow.storage_type, column)
     made: type[spark.DataType] | None = _TO_SPARK.get(arrow)
     if made is not None:
         return made()
     kind = pa.types
-    if isinstance(arrow, pa.BaseExtensionType):
-        return spark_type(arrow.storage_type, column)
     if kind.is_dictionary(arrow) or kind.is_run_end_encoded(arrow):
         return spark_type(arrow.value_type, column)
     if kind.is_decimal(arrow) and 0 <= arrow.scale <= arrow.precision <= _MAX_DIGITS:
