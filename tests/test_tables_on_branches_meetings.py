@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 
 import esker
 from esker.delta import DeltaTable, write_deltalake
-from esker.exceptions import NotFoundError
+from esker.exceptions import AlreadyExistsError, NotFoundError
 from esker.lance.operation.index import Index
 from esker.repo import HookEvent, HookRefusedError, Repository, TableConflictError
 from esker.repo.transaction import TransactionBranch
@@ -291,3 +291,21 @@ def test_a_tag_of_an_own_version_is_a_conflict_once_others_have_its_number(repo:
     transact(repo, tagged(1))
     assert main.object("t/_refs/tags/january.json").exists()
     assert ids("lance", uri) == [1, 2, 9, 9]
+
+
+@pytest.mark.parametrize("mode", ["append", "ignore", "error", "overwrite"])
+def test_two_that_make_a_delta_table_meet_as_in_a_folder(repo: Repository, tmp_path: Path, mode: Any) -> None:
+    found = []
+    for uri in (str(tmp_path / "t"), repo.branch("main").store_uri("t")):
+
+        def behind_another(uri: str = uri) -> Iterator[pa.RecordBatch]:
+            write("delta", uri, 2)
+            yield from rows(1).to_batches()
+
+        outcome = "done"
+        try:
+            write_deltalake(uri, pa.RecordBatchReader.from_batches(rows(1).schema, behind_another()), mode=mode)
+        except AlreadyExistsError as error:
+            outcome = error.kind
+        found.append((outcome, ids("delta", uri)))
+    assert found[0] == found[1]

@@ -24,7 +24,9 @@ from esker.exceptions import (
     NotFoundError,
 )
 from esker.repo import ProtectedBranchError, Repository
+from esker.spark.delta_writer import DeltaWriter
 from esker.spark.streaming import sink
+from esker.spark.table import FragmentPlan
 from tests.spark.conftest import save
 from tests.spark.jobs import batches, planned, read, staged, wrote
 from tests.spark.streams import Batch
@@ -176,6 +178,36 @@ def test_appends_of_several_jobs_and_what_others_commit_are_all_there(
     for job, messages in zip(jobs, sent, strict=True):
         job.commit(messages)
     assert _ids(repo, tmp_path, kind, path="new") == [0, 1]
+
+
+@KINDS
+@pytest.mark.parametrize("mode", ["append", "ignore", "error", "overwrite"])
+def test_jobs_that_make_a_table_at_once_meet_as_in_a_folder(
+    repo: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, mode: str
+) -> None:
+    found: list[tuple[str, list[int]]] = []
+    for at in (str(tmp_path / "t"), repo.branch("main").store_uri("t")):
+        options = {"tableFormat": kind} | ({"saveMode": mode} if mode != "overwrite" else {})
+        job = planned(at, SCHEMA, overwrite=mode == "overwrite", **options)
+        messages = staged(job, [batches(SCHEMA, _rows(1))])
+        owner, name = (DeltaWriter, "_commit") if kind == "delta" else (FragmentPlan, "commit")
+        commit = getattr(owner, name)
+
+        def after_another(*args: Any, at: str = at, commit: Any = commit) -> Any:
+            # The store of the commit is open: what it knows of the branch is old by now.
+            monkeypatch.undo()
+            wrote(at, SCHEMA, _rows(2), tableFormat=kind)
+            return commit(*args)
+
+        monkeypatch.setattr(owner, name, after_another)
+        outcome = "done"
+        try:
+            job.commit(messages)
+        except (AlreadyExistsError, CommitConflictError) as error:
+            outcome = type(error).__name__
+        found.append((outcome, sorted(row["id"] for row in read(at))))
+    assert found[0] == found[1]
+    assert found[0][1] == ([1, 2] if mode == "append" else [2])
 
 
 @KINDS

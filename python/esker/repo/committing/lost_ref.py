@@ -248,6 +248,9 @@ class _Landing:
         base, ours, dest = (log.get(format) for log in logs)
         if base is None:
             if ours is not None and dest is not None:
+                if self._on_lost is OnLost.TAKEN:
+                    # Whether two that make a table get along is for its own loop to say, as elsewhere.
+                    raise EntryTaken(folder)
                 self._refuse(folder, format, "both-created", dest.newest.number, "others have created it meanwhile")
             return False
         if dest is None or ours is None:
