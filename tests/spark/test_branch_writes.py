@@ -211,6 +211,27 @@ def test_jobs_that_make_a_table_at_once_meet_as_in_a_folder(
 
 
 @KINDS
+@pytest.mark.parametrize("on_branch", [False, True])
+def test_a_job_that_makes_a_table_hides_none_of_the_other_format(
+    repo: Repository, tmp_path: Path, kind: str, on_branch: bool
+) -> None:
+    at = repo.branch("main").store_uri("t") if on_branch else str(tmp_path / "t")
+    other = "delta" if kind == "lance" else "lance"
+    jobs = {mode: planned(at, SCHEMA, tableFormat=kind, saveMode=mode) for mode in ("append", "ignore", "error")}
+    sent = {mode: staged(job, [batches(SCHEMA, _rows(1))]) for mode, job in jobs.items()}
+    wrote(at, SCHEMA, _rows(2), tableFormat=other)
+    for mode, job in jobs.items():
+        if mode == "ignore":
+            job.commit(sent[mode])
+            continue
+        with pytest.raises(CommitConflictError, match=f"others have made a {other.capitalize()} table"):
+            job.commit(sent[mode])
+    assert [row["id"] for row in read(at)] == [2]
+    wrote(at, SCHEMA, _rows(3))
+    assert sorted(row["id"] for row in read(at)) == [2, 3]
+
+
+@KINDS
 def test_a_write_whose_files_a_collection_took_is_refused_and_leaves_the_branch(
     repo: Repository, tmp_path: Path, kind: str
 ) -> None:

@@ -53,7 +53,8 @@ from esker.spark.matching import check_append, renamed
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.session_settings import OVERWRITE_MODE, ZONE, machine_zone, session_zone, setting
 from esker.spark.spelling import spelled_as, spelled_sql
-from esker.spark.table import replaced_meanwhile
+from esker.spark.table import made_meanwhile, replaced_meanwhile
+from esker.spark.table_format import has_lance
 from esker.spark.types import nullable_type, spark_schema, table_schema
 from esker.spark.wording import in_words_of_spark
 from esker.spark.worker_task import MadeInWorkers
@@ -263,6 +264,11 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
     def _commit(self, store: Store, found: Sequence[FilesMessage], staged: StagedFiles) -> None:
         version = self._plan.read_version
         target = WriteTarget(self._address.uri, store, None, dict(self._address.storage_options))
+        if version == NO_TABLE and has_lance(store):
+            if self._ignores():
+                staged.discard()
+                return
+            raise made_meanwhile(self._address.uri, "Lance")
         if version != NO_TABLE:
             if NO_TABLE != newest_version(store) < version:
                 raise replaced_meanwhile(self._address.uri, version)

@@ -38,10 +38,11 @@ from esker.lance.write.compression import DEFAULT_COMPRESSION, Compression, comp
 from esker.lance.write.newcomer import append_to_newcomer
 from esker.lance.write.staging import blob_folder
 from esker.spark.options import TableAddress, WriteOptions
+from esker.spark.table_format import is_delta
 from esker.spark.zoned_filter import instants_apart, told_zone, zoned_predicate
 from esker.store.staging import Handover, adopt
 
-__all__ = ["TOKEN", "FragmentSize", "PinnedTable", "FragmentPlan", "replaced_meanwhile"]
+__all__ = ["TOKEN", "FragmentSize", "PinnedTable", "FragmentPlan", "made_meanwhile", "replaced_meanwhile"]
 
 TOKEN = "esker.dataset.write-token"
 """The transaction property with the token of the Spark write that committed it."""
@@ -198,6 +199,8 @@ class FragmentPlan:
             CommitConflictError: Another one is in its place.
         """
         if not self.entry:
+            if is_delta(self.address):
+                raise made_meanwhile(self.address.uri, "Delta")
             return
         log = _log(self.address)
         try:
@@ -330,6 +333,22 @@ def replaced_meanwhile(uri: str, version: int) -> CommitConflictError:
         "version as it was, found another table; nothing of ours is visible, run it again",
         uri=uri,
         version=version,
+        retryable=False,
+    )
+
+
+def made_meanwhile(uri: str, found: str) -> CommitConflictError:
+    """The error of a write of a new table where one of the other format was made between its plan and its commit.
+
+    Example:
+        >>> from esker.spark.table import made_meanwhile
+        >>> made_meanwhile("t", "Delta").message[:45]
+        'others have made a Delta table at t since the'
+    """
+    return CommitConflictError(
+        f"others have made a {found} table at {uri} since the write was planned, expected none there; nothing of ours "
+        "is visible, run it again or give another path",
+        uri=uri,
         retryable=False,
     )
 

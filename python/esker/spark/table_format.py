@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from esker._native.store import Store
 from esker.commit import resolve
 from esker.exceptions import AlreadyExistsError
 from esker.spark.options import TableAddress, WriteOptions
 from esker.store.branch_places import check_no_branch_belongs
 
-__all__ = ["is_delta", "writes_delta"]
+__all__ = ["has_lance", "is_delta", "writes_delta"]
 
 
 def is_delta(address: TableAddress) -> bool:
     """Whether a Delta table is there: something lies in its `_delta_log`."""
     return bool(resolve(address.uri, storage_options=address.storage_options).list_paths("_delta_log/"))
+
+
+def has_lance(store: Store) -> bool:
+    """Whether a Lance table is there: something lies in its `_versions`.
+
+    Example:
+        >>> from esker.commit import resolve
+        >>> from esker.spark.table_format import has_lance
+        >>> has_lance(resolve("memory://doc-no-lance"))
+        False
+    """
+    return bool(store.list_paths("_versions/"))
 
 
 def writes_delta(address: TableAddress, options: WriteOptions) -> bool:
@@ -35,7 +48,7 @@ def writes_delta(address: TableAddress, options: WriteOptions) -> bool:
         return True
     if options.table_format != "delta":
         return False
-    if resolve(address.uri, storage_options=address.storage_options).list_paths("_versions/"):
+    if has_lance(resolve(address.uri, storage_options=address.storage_options)):
         raise AlreadyExistsError(
             f"expected a place without a table for tableFormat=delta, found a Lance table at {address.uri}; "
             "give another path",

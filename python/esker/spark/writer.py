@@ -25,7 +25,7 @@ from pyspark.sql.types import StructType
 
 from esker._native.schema import Schema
 from esker._native.table import Manifest
-from esker.exceptions import AlreadyExistsError, InvalidArgumentError, UnsupportedError
+from esker.exceptions import AlreadyExistsError, CommitConflictError, InvalidArgumentError, UnsupportedError
 from esker.lance.log import entry_of
 from esker.lance.write.compression import compression_of
 from esker.spark.cast import cast_batch
@@ -91,7 +91,13 @@ class EskerWriter(MadeInWorkers, DataSourceArrowWriter):
             if plan.is_applied():
                 staged.discard()
                 return
-            plan.check_base()
+            try:
+                plan.check_base()
+            except CommitConflictError:
+                if plan.options.save_mode != "ignore":
+                    raise
+                staged.discard()
+                return
             try:
                 plan.commit(log, fragments, staged)
             except AlreadyExistsError:
