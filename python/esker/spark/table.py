@@ -36,7 +36,6 @@ from esker.lance.scan.scan import Scan
 from esker.lance.version import TableVersion
 from esker.lance.write.compression import DEFAULT_COMPRESSION, Compression, compression_config
 from esker.lance.write.newcomer import append_to_newcomer
-from esker.lance.write.staging import blob_folder
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.table_format import is_delta
 from esker.spark.zoned_filter import instants_apart, told_zone, zoned_predicate
@@ -254,6 +253,9 @@ class FragmentPlan:
         """The data files of fragments that are staged and not committed, with their blobs."""
         files = [_DATA + file.path for data in fragments for file in Fragment.decode(data).files]
         if any(holds_blobs(field.type) for field in self.arrow_schema):
+            # What it imports takes a while, which processes without blobs do not wait for.
+            from esker.lance.write.staging import blob_folder
+
             files = [path for file in files for path in (blob_folder(file), file)]
         return StagedFiles((store, path) for path in files)
 
