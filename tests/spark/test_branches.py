@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 import esker
 import esker.spark
 from esker.delta import DeltaTable, write_deltalake
-from esker.exceptions import UnsupportedError
+from esker.exceptions import InvalidArgumentError, UnsupportedError
 from esker.repo import Repository
 from esker.repo.table_address import address
 from esker.spark import EskerSource
@@ -91,6 +91,9 @@ def test_writes_to_a_repository_that_are_not_to_a_branch_are_refused_with_what_t
                 esker.spark.write(frame, at, mode=mode)
         with pytest.raises(UnsupportedError, match="where each batch is a commit"):
             EskerSource({"path": at}).streamWriter(frame.schema, False)
+    for at in ("esker://lake/t", "esker:///lake@main/t"):
+        with pytest.raises(InvalidArgumentError, match=r"Branch\.store_uri"):
+            esker.spark.write(frame, at, mode="append")
     assert branch.get_commit() == before
     with branch.transact("rows") as tx:
         with pytest.raises(UnsupportedError, match=r"frame\.toArrow"):

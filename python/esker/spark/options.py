@@ -412,6 +412,7 @@ def write_address(options: Mapping[str, str], *, is_stream: bool = False) -> Tab
     if found is None:
         return address
     from esker.repo.branch_store import check_unprotected, is_of_branch
+    from esker.repo.table_address import parsed
 
     if found[1] in ("-tx", "-hook"):
         outlived, instead = (
@@ -423,6 +424,9 @@ def write_address(options: Mapping[str, str], *, is_stream: bool = False) -> Tab
             f"{address.uri}: expected a table on a branch, found one of a transaction, {outlived}; give "
             f'branch.store_uri("..."), {instead}'
         )
+    if found[1] is None:
+        # What has no ref is told what a URI of a branch looks like.
+        parsed(address.uri)
     if not is_of_branch(address.uri, address.storage_options):
         raise UnsupportedError(
             f"{address.uri}: expected a table on a branch that is there, found a ref that is only read; give "
