@@ -292,6 +292,8 @@ def test_a_branch_that_changed_under_a_job_is_as_it_was_left(
     job.abort(messages)
     assert becomes in str(raised.value) or "other" in str(raised.value)
     if becomes == "deleted":
+        # Nor does giving up a job of which a task failed hide what it failed of.
+        job.abort([*messages, None])
         with pytest.raises(NotFoundError):
             other.get_commit()
     else:

@@ -18,6 +18,7 @@ import json
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -47,7 +48,7 @@ from esker.delta.write.plan import DeltaWritePlan, SchemaMode, WriteRequest, pla
 from esker.delta.write.replacement import replaced_files, writes_changes
 from esker.delta.write.staged_rows import staged_rows
 from esker.delta.write.staging import StagedWrite, Staging
-from esker.exceptions import AlreadyExistsError, InvalidArgumentError
+from esker.exceptions import AlreadyExistsError, EskerError, InvalidArgumentError
 from esker.spark.cast import cast_batch
 from esker.spark.matching import check_append, renamed
 from esker.spark.options import TableAddress, WriteOptions
@@ -258,8 +259,10 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
         What became of a commit that failed is known to `commit` alone, which deletes what is nobody's.
         """
         if may_discard(messages):
-            store = self._store()
-            StagedFiles((store, path) for path in _paths(messages)).discard()
+            # What ended the write is told, not that its branch is gone or cannot be asked: what is left is garbage.
+            with suppress(EskerError, OSError):
+                store = self._store()
+                StagedFiles((store, path) for path in _paths(messages)).discard()
 
     def _commit(self, store: Store, found: Sequence[FilesMessage], staged: StagedFiles) -> None:
         version = self._plan.read_version

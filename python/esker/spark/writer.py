@@ -16,6 +16,7 @@ from __future__ import annotations
 import copy
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -25,7 +26,13 @@ from pyspark.sql.types import StructType
 
 from esker._native.schema import Schema
 from esker._native.table import Manifest
-from esker.exceptions import AlreadyExistsError, CommitConflictError, InvalidArgumentError, UnsupportedError
+from esker.exceptions import (
+    AlreadyExistsError,
+    CommitConflictError,
+    EskerError,
+    InvalidArgumentError,
+    UnsupportedError,
+)
 from esker.lance.log import entry_of
 from esker.lance.write.compression import compression_of
 from esker.spark.cast import cast_batch
@@ -139,7 +146,9 @@ class EskerWriter(MadeInWorkers, DataSourceArrowWriter):
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override, unused-ignore]
         """Deletes the data files of the tasks that finished, if other tasks failed: then nothing was committed."""
         if self._plan is not None and may_discard(messages):
-            self._plan.staged(self._plan.store(), _fragments(messages)).discard()
+            # What ended the write is told, not that its branch is gone or cannot be asked: what is left is garbage.
+            with suppress(EskerError, OSError):
+                self._plan.staged(self._plan.store(), _fragments(messages)).discard()
 
 
 def may_discard(messages: Sequence[WriterCommitMessage | None]) -> bool:

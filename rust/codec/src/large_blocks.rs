@@ -3,7 +3,8 @@
 //! mimalloc looks for room near where a thread found some last. Pages of a file are encoded by one thread and freed by another, in blocks of
 //! megabytes that hardly ever have the same size: it took new memory instead of what it kept, and a write that uses 30 MB grew by 80. Here
 //! all threads share what was freed. Where nothing fits, the oldest goes back to the system: as much as is taken while somebody is [`Sparing`],
-//! and what would make the process much larger than its blocks in use ever did, as those of a scan of texts do not fit each other.
+//! and what would make the process much larger than its blocks in use ever did, as those of a scan of texts do not fit each other; before it
+//! goes, a block that is rather too large is taken.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout};

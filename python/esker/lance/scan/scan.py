@@ -106,7 +106,7 @@ class Scan:
                 tally.add(rows=batch.num_rows, bytes=batch.nbytes)
             shaped = self._projected(batch)
             if has_json is None:
-                # To ask each batch takes a fifth of the time where rows are wide and batches small.
+                # To ask each batch takes long where rows are wide and batches small.
                 has_json = options.json_text and has_jsonb(shaped.schema)
             yield self._shown(shaped, has_json)
         if options.scan_stats_callback is not None:
