@@ -5,6 +5,7 @@ mod by_address;
 mod by_value;
 mod chunk;
 mod chunking;
+mod covering;
 mod file_columns;
 mod files;
 mod fragment_reader;

@@ -126,7 +126,7 @@ impl Unit {
                     0 | 1 => Ranges::One,
                     _ => Ranges::Several,
                 };
-                Ok(Piece::Batch(columns.read(&rows).await?, outputs, ranges))
+                Ok(Piece::Batch(columns.read_covering(&rows).await?, outputs, ranges))
             }
             Unit::Blobs { part, columns, rows } => {
                 let batch = columns.read(&rows).await?;

@@ -12,6 +12,7 @@ use esker_file::Decoding;
 
 use super::by_value::{self, plain, plain_bytes};
 use super::chunking::{Weight, Weights};
+use super::covering::{uncovered, DECODED, RUN_COST};
 use super::fragment_reader::FragmentProjection;
 use super::page_ends::PageEnds;
 use super::parts::Part;
@@ -21,11 +22,8 @@ use super::system::{RowPlaces, SystemColumn};
 use super::views::viewed;
 use crate::error::{Result, TableError};
 
-/// The cost of one more run of rows in a column, in bytes that could be read and filtered in the same time (measured: about 200 ns).
-const RUN_COST: u64 = 1600;
-
-/// To decode takes as long as to read so many times fewer bytes.
-const DECODED: u64 = 4;
+/// Rows in more runs than so many are many rows with deleted ones between them.
+const MANY_RUNS: usize = 16;
 
 /// The rows of a piece: what is decoded of a few columns is still in the processor's cache when the filter looks at it.
 const PIECE_ROWS: u64 = 64 * 1024;
@@ -166,8 +164,8 @@ pub(super) async fn read_chunk(
     most: usize,
 ) -> Result<Chunked> {
     if plan.steps.is_empty() {
-        let others = source.other_columns.read_within(rows, source.decoding, most).await?;
-        let bytes = plan.weights.others.see(&others);
+        let columns = (&source.other_columns, &plan.weights.others);
+        let (others, bytes) = read_rows(columns, 0, (source.decoding, false, most), rows).await?;
         let batches = split(plan, combine(plan, source, rows, &[], &others)?)?;
         let rest = None;
         return Ok(Chunked::Read { batches, bytes, rest });
@@ -597,30 +595,50 @@ async fn read_others(
     read_kept(columns, expected, (source.decoding, false, most), rows, tested).await
 }
 
-/// Reads what is left of `rows`: that alone, or all of `rows` where that costs less. `expected` are the bytes of a row in memory as far as
-/// its place tells; the rest is where to decode, whether values may come as keys, and how many bytes may come.
-async fn read_kept(
+/// Reads rows, short runs with what is between them. `expected` are the bytes of a row in memory as far as its place tells; the rest is where
+/// to decode, whether values may come as keys, and how many bytes may come.
+async fn read_rows(
     (columns, weight): (&FragmentProjection, &Weight),
     expected: u64,
     (decoding, by_value, most): (Decoding, bool, usize),
     rows: &[Range<u64>],
+) -> Weighed<RecordBatch> {
+    let covering = match rows.len() {
+        0 | 1 => None,
+        _ => columns.row_cost(weight.bytes_per_row().max(expected)).covering(rows),
+    };
+    let read = covering.as_deref().unwrap_or(rows);
+    let batch = match by_value {
+        true => columns.read_by_value(read, decoding, most).await,
+        false => columns.read_within(read, decoding, most).await,
+    }?;
+    let bytes = weight.see(&batch);
+    let Some(covering) = covering else {
+        return Ok((batch, bytes));
+    };
+    let batch = uncovered(&batch, &covering, rows)?;
+    // What a row takes, as ever: what lies between them is bounded otherwise.
+    let of_a_row = bytes / count(&covering).max(1);
+    Ok((batch, of_a_row.saturating_mul(count(rows))))
+}
+
+/// Reads what is left of `rows`: that alone, or all of `rows` where that costs less. The rest is as for [`read_rows`].
+async fn read_kept(
+    (columns, weight): (&FragmentProjection, &Weight),
+    expected: u64,
+    how: (Decoding, bool, usize),
+    rows: &[Range<u64>],
     tested: &Tested,
 ) -> Weighed<RecordBatch> {
-    let read = async |rows: &[Range<u64>]| {
-        let batch = match by_value {
-            true => columns.read_by_value(rows, decoding, most).await,
-            false => columns.read_within(rows, decoding, most).await,
-        }?;
-        let bytes = weight.see(&batch);
-        Ok((batch, bytes))
-    };
+    let read = async |rows: &[Range<u64>]| read_rows((columns, weight), expected, how, rows).await;
     let kept = tested.kept.as_slice();
     let of_a_row = cost_of_a_row(columns, weight).max(expected / DECODED);
     let saved = (count(rows) - count(kept)).saturating_mul(of_a_row);
     let cost = (kept.len() as u64)
         .saturating_mul(columns.num_columns())
         .saturating_mul(RUN_COST);
-    if cost < saved || kept == rows {
+    // Of rows in many runs those that are kept are left out of what is read in one go.
+    if cost < saved || kept == rows || rows.len() > MANY_RUNS {
         return read(kept).await;
     }
     let (all, bytes) = read(rows).await?;

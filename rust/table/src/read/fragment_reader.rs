@@ -11,6 +11,7 @@ use esker_file::schema::Field;
 use esker_file::{Decoding, FileProjection, FileReader, FileVersion, Room};
 
 use super::chunking::width;
+use super::covering::{uncovered, RowCost};
 use super::file_columns::FileColumns;
 use super::files::TableFiles;
 use super::projection::Projection;
@@ -186,6 +187,16 @@ impl FragmentProjection {
         self.bytes_per_row
     }
 
+    /// What it costs to read rows that take so many bytes in memory, as far as is known. Blobs that nobody wants are not read: some lie
+    /// elsewhere, and may be gone with their rows.
+    pub(crate) fn row_cost(&self, in_memory: u64) -> RowCost {
+        let columns = match self.projection.fields().any(Field::has_blobs) {
+            true => 0,
+            false => self.num_columns(),
+        };
+        RowCost::new(columns, self.bytes_per_row, in_memory)
+    }
+
     /// Whether values of some column may have any length.
     pub(crate) fn varies(&self) -> bool {
         let mut fields = self.projection.schema().fields().iter();
@@ -335,6 +346,16 @@ impl FragmentProjection {
     /// Reads sorted rows as one batch.
     pub(crate) async fn read(&self, rows: &[Range<u64>]) -> Result<RecordBatch> {
         self.read_by(rows, Decoding::default()).await
+    }
+
+    /// The same where most rows are wanted, or those that are lie near one another: short runs are read with what is between them.
+    pub(crate) async fn read_covering(&self, rows: &[Range<u64>]) -> Result<RecordBatch> {
+        let widths = self.projection.schema().fields().iter();
+        let in_memory = widths.filter_map(|field| width(field.data_type())).sum();
+        match self.row_cost(in_memory).covering(rows) {
+            Some(covering) => uncovered(&self.read(&covering).await?, &covering, rows),
+            None => self.read(rows).await,
+        }
     }
 
     /// The same, where the caller says where to decode.

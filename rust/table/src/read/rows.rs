@@ -1,12 +1,19 @@
 //! Sets of rows of one fragment as sorted ranges of physical offsets.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use arrow_array::{Array, BooleanArray};
 use arrow_buffer::bit_iterator::BitSliceIterator;
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 
 use crate::deletion::DeletionVector;
+
+/// The rows among which those that live are looked up at a time: a container of a roaring bitmap has as many.
+const WINDOW_ROWS: u64 = 1 << 16;
+
+/// Fewer rows between two ranges of a group are read with them, or nearly: pages have units of that size.
+const NEAR_ROWS: u64 = 4096;
 
 /// How many rows there are in `ranges`.
 pub(crate) fn count(ranges: &[Range<u64>]) -> u64 {
@@ -35,6 +42,52 @@ pub(crate) fn live(range: Range<u64>, deletions: Option<&DeletionVector>) -> Vec
         out.push(start..range.end);
     }
     out
+}
+
+/// The same, found as they are asked for: every other row of millions would be as many ranges.
+pub(crate) fn live_lazily(
+    range: Range<u64>,
+    deletions: Option<Arc<DeletionVector>>,
+) -> impl Iterator<Item = Range<u64>> + Send + 'static {
+    let last = deletions.as_ref().and_then(|deletions| deletions.rows().max());
+    let (mut at, end) = (range.start, range.end);
+    let mut ready = Vec::new().into_iter();
+    let mut held: Option<Range<u64>> = None;
+    std::iter::from_fn(move || loop {
+        if let Some(next) = ready.next() {
+            match held.replace(next) {
+                // Cut at the end of a window only.
+                Some(before) => match held.as_mut().filter(|next| next.start == before.end) {
+                    Some(next) => next.start = before.start,
+                    None => return Some(before),
+                },
+                None => continue,
+            }
+        } else if at < end {
+            let stop = match last {
+                Some(last) if at <= u64::from(last) => (at / WINDOW_ROWS + 1).saturating_mul(WINDOW_ROWS).min(end),
+                _ => end,
+            };
+            ready = live(at..stop, deletions.as_deref()).into_iter();
+            at = stop;
+        } else {
+            return held.take();
+        }
+    })
+}
+
+/// How many rows of `range` are not deleted.
+pub(crate) fn num_live(range: &Range<u64>, deletions: Option<&DeletionVector>) -> u64 {
+    let rows = range.end.saturating_sub(range.start);
+    let Some(deletions) = deletions.filter(|_| rows > 0) else {
+        return rows;
+    };
+    let bound = |row: u64| u32::try_from(row).unwrap_or(u32::MAX);
+    let mut deleted = deletions.rows().range_cardinality(bound(range.start)..bound(range.end));
+    if range.end > u64::from(u32::MAX) && range.start <= u64::from(u32::MAX) {
+        deleted += u64::from(deletions.contains(u32::MAX));
+    }
+    rows.saturating_sub(deleted)
 }
 
 /// The rows of `ranges`, numbered from 0 across them, for which `mask` is true.
@@ -121,8 +174,8 @@ pub(crate) fn groups(ranges: Vec<Range<u64>>, size: u64) -> impl Iterator<Item =
 }
 
 /// The same, with the size of each group from `size`, and groups of a `unit` or more that end at a multiple of it or where a range ends.
-pub(crate) fn groups_by(
-    ranges: Vec<Range<u64>>,
+pub(crate) fn groups_by<R: IntoIterator<Item = Range<u64>>>(
+    ranges: R,
     unit: u64,
     size: impl FnMut() -> u64,
 ) -> impl Iterator<Item = Vec<Range<u64>>> {
@@ -136,6 +189,8 @@ pub(crate) struct Most {
     pub(crate) end: u64,
     /// It has so many rows at most.
     pub(crate) rows: u64,
+    /// It lies among so many times the rows that it may have at most: those between its ranges are read with them, but for long gaps.
+    pub(crate) spread: u64,
 }
 
 impl Default for Most {
@@ -143,13 +198,14 @@ impl Default for Most {
         Most {
             end: u64::MAX,
             rows: u64::MAX,
+            spread: u64::MAX,
         }
     }
 }
 
 /// The same, where a group that starts at a row also keeps the bounds of `most`.
-pub(crate) fn groups_within(
-    ranges: Vec<Range<u64>>,
+pub(crate) fn groups_within<R: IntoIterator<Item = Range<u64>>>(
+    ranges: R,
     unit: u64,
     mut size: impl FnMut() -> u64,
     most: impl Fn(u64) -> Most,
@@ -162,7 +218,20 @@ pub(crate) fn groups_within(
         let most = most(current.as_ref()?.start);
         let mut room = size().min(most.rows).max(1);
         let unit = if room < unit { 1 } else { unit };
-        while let Some(range) = current.take_if(|range| group.is_empty() || range.start < most.end) {
+        let mut between = room.saturating_mul(most.spread).saturating_sub(room);
+        let gap_before = |range: &Range<u64>, group: &[Range<u64>]| {
+            let gap = group.last().map_or(0, |last| range.start.saturating_sub(last.end));
+            if gap < NEAR_ROWS {
+                gap
+            } else {
+                0
+            }
+        };
+        while let Some(range) = current.take_if(|range| {
+            let gap = gap_before(range, &group);
+            group.is_empty() || (range.start < most.end && gap <= between)
+        }) {
+            between -= gap_before(&range, &group);
             let full = range.start.saturating_add(room);
             let full = full.checked_next_multiple_of(unit).unwrap_or(full);
             let end = range.end.min(full).min(most.end.max(range.start + 1));
@@ -181,21 +250,96 @@ pub(crate) fn groups_within(
     })
 }
 
-/// Drops the first `skip` rows and all after the next `keep`; counts both down.
-pub(crate) fn clip(ranges: Vec<Range<u64>>, skip: &mut u64, keep: &mut u64) -> Vec<Range<u64>> {
-    let mut out = Vec::new();
-    for range in ranges {
-        let size = range.end - range.start;
-        let skipped = size.min(*skip);
-        *skip -= skipped;
-        let taken = (size - skipped).min(*keep);
-        *keep -= taken;
-        if taken > 0 {
-            let start = range.start + skipped;
-            out.push(start..start + taken);
+/// The same of ranges of which some rows are deleted, which stay in the groups: they are as good as none where it is known how many live. Each
+/// group comes with that number; there is none of which all rows are deleted.
+pub(crate) fn spans_within<R: IntoIterator<Item = Range<u64>>>(
+    ranges: R,
+    deletions: Arc<DeletionVector>,
+    unit: u64,
+    mut size: impl FnMut() -> u64,
+    most: impl Fn(u64) -> Most,
+) -> impl Iterator<Item = (Vec<Range<u64>>, u64)> {
+    let mut ranges = ranges.into_iter();
+    let mut current = ranges.next();
+    std::iter::from_fn(move || loop {
+        let most = most(current.as_ref()?.start);
+        let room = size().min(most.rows).max(1);
+        let unit = if room < unit { 1 } else { unit.max(1) };
+        let (mut live, mut among) = (0, room.saturating_mul(most.spread));
+        let mut group: Vec<Range<u64>> = Vec::new();
+        while let Some(range) = current.take_if(|range| group.is_empty() || range.start < most.end) {
+            let end = range.end.min(most.end.max(range.start + 1));
+            let end = end_of_live(range.start..end, &deletions, unit, room - live, among);
+            live += num_live(&(range.start..end), Some(&deletions));
+            among = among.saturating_sub(end - range.start);
+            group.push(range.start..end);
+            let is_cut = end < range.end;
+            current = if is_cut { Some(end..range.end) } else { ranges.next() };
+            if is_cut || live >= room || among == 0 {
+                break;
+            }
+        }
+        if live > 0 {
+            return Some((group, live));
+        }
+    })
+}
+
+/// Where a group ends that starts with `range`, which is of `among` rows at most, about `room` of which live: at a multiple of `unit`, or where
+/// the range does.
+fn end_of_live(range: Range<u64>, deletions: &DeletionVector, unit: u64, room: u64, among: u64) -> u64 {
+    let after = |rows: u64| {
+        let end = range.start.saturating_add(rows);
+        end.checked_next_multiple_of(unit).unwrap_or(end).min(range.end)
+    };
+    let num_live = |end: u64| num_live(&(range.start..end), Some(deletions));
+    let (mut fits, mut beyond) = (after(room.min(among)), after(among));
+    if num_live(beyond) <= room {
+        return beyond;
+    }
+    while beyond - fits > unit {
+        let middle = fits + ((beyond - fits) / unit / 2).max(1) * unit;
+        match num_live(middle) <= room {
+            true => fits = middle,
+            false => beyond = middle,
         }
     }
-    out
+    fits
+}
+
+/// Drops the first `skip` rows and all after the next `keep`; counts both down.
+pub(crate) fn clip(ranges: Vec<Range<u64>>, skip: &mut u64, keep: &mut u64) -> Vec<Range<u64>> {
+    let clipped = ranges.into_iter().map(|range| clip_range(range, skip, keep));
+    clipped.filter(|range| !range.is_empty()).collect()
+}
+
+/// The same, as ranges are asked for; stops at the last of the rows that are kept.
+pub(crate) fn clip_lazily(
+    ranges: impl Iterator<Item = Range<u64>>,
+    mut skip: u64,
+    mut keep: u64,
+) -> impl Iterator<Item = Range<u64>> {
+    let mut ranges = ranges;
+    std::iter::from_fn(move || {
+        while keep > 0 {
+            let range = clip_range(ranges.next()?, &mut skip, &mut keep);
+            if !range.is_empty() {
+                return Some(range);
+            }
+        }
+        None
+    })
+}
+
+/// What is left of a range; counts both down.
+fn clip_range(range: Range<u64>, skip: &mut u64, keep: &mut u64) -> Range<u64> {
+    let size = range.end - range.start;
+    let skipped = size.min(*skip);
+    *skip -= skipped;
+    let taken = (size - skipped).min(*keep);
+    *keep -= taken;
+    let start = range.start + skipped;
+    start..start + taken
 }
 
 #[cfg(test)]
@@ -232,6 +376,111 @@ mod tests {
         assert!(live(reversed.clone(), Some(&deletions)).is_empty());
         assert!(live(reversed, None).is_empty());
         assert_eq!(live(2..5, Some(&deletions)), vec![2..3, 4..5]);
+    }
+
+    #[test]
+    fn test_live_rows_come_as_they_are_asked_for() {
+        let every_other = DeletionVector::new((0..200_000).step_by(2).collect());
+        let few = DeletionVector::new([5, 65_535, 65_536, 131_072, 300_000].into_iter().collect());
+        let last = DeletionVector::new([u32::MAX].into_iter().collect());
+        for deletions in [Some(every_other), Some(few), Some(last), None] {
+            for range in [0..400_000, 7..65_536, 65_536..65_537, 131_071..131_074, 9..9] {
+                let expected = live(range.clone(), deletions.as_ref());
+                assert_eq!(num_live(&range, deletions.as_ref()), count(&expected), "{range:?}");
+                let lazily: Vec<_> = live_lazily(range.clone(), deletions.clone().map(Arc::new)).collect();
+                assert_eq!(lazily, expected, "{range:?}");
+            }
+        }
+        // What a corrupt table claims costs nothing.
+        let far = DeletionVector::new([3].into_iter().collect());
+        let endless = live_lazily(0..u64::MAX, Some(Arc::new(far.clone())));
+        assert_eq!(endless.collect::<Vec<_>>(), vec![0..3, 4..u64::MAX]);
+        assert_eq!(num_live(&(0..u64::MAX), Some(&far)), u64::MAX - 1);
+        let reversed = Range { start: 20, end: 10 };
+        assert_eq!(num_live(&reversed, Some(&far)), 0);
+        assert_eq!(live_lazily(reversed, Some(Arc::new(far))).next(), None);
+        let clipped = clip_lazily([0..2, 5..8, 9..20].into_iter(), 3, 3);
+        assert_eq!(clipped.collect::<Vec<_>>(), vec![6..8, 9..10]);
+    }
+
+    #[test]
+    fn test_a_group_lies_among_some_times_its_rows() {
+        let twice = |_| Most {
+            spread: 2,
+            ..Most::default()
+        };
+        let every_fourth = (0..40).step_by(4).map(|row| row..row + 1);
+        let groups: Vec<_> = groups_within(every_fourth, 1, || 5, twice).collect();
+        // Two rows, and the three between them, of the ten.
+        assert_eq!(groups.first(), Some(&vec![0..1, 4..5]));
+        assert_eq!(groups.len(), 5);
+        // Those behind a long gap are another matter.
+        let apart: Vec<_> = groups_within([0..2, 9_000..9_002, 20_000..20_009], 1, || 5, twice).collect();
+        assert_eq!(
+            apart,
+            vec![
+                vec![0..2, 9_000..9_002, 20_000..20_001],
+                vec![20_001..20_006],
+                vec![20_006..20_009]
+            ]
+        );
+    }
+
+    #[test]
+    fn test_groups_of_deleted_rows_have_every_live_row_once() {
+        let deleted = |rows: &mut dyn Iterator<Item = u32>| DeletionVector::new(rows.collect());
+        let vectors = [
+            deleted(&mut (0..100_000).step_by(2)),
+            deleted(&mut (0..100_000).filter(|row| row % 100 != 0)),
+            deleted(&mut (20_000..70_000)),
+            deleted(&mut std::iter::once(7)),
+            deleted(&mut (0..100_000)),
+        ];
+        for deletions in vectors {
+            let (all, shared) = (live(0..100_000, Some(&deletions)), Arc::new(deletions));
+            let kept = [0..10_000, 10_000..10_001, 12_000..90_000, 95_000..100_000];
+            for (ranges, unit, room, end) in [
+                (vec![0..100_000], 4096, 8192, u64::MAX),
+                (kept.to_vec(), 1024, 5000, u64::MAX),
+                (kept.to_vec(), 4096, 100, 50_000),
+                (vec![0..100_000], 1, 1, u64::MAX),
+            ] {
+                let most = |start| Most {
+                    end: if start < end { end } else { u64::MAX },
+                    spread: 2,
+                    ..Most::default()
+                };
+                let groups = spans_within(ranges.clone(), shared.clone(), unit, || room, most);
+                let mut found = Vec::new();
+                for (group, num_rows) in groups.take(if room == 1 { 500 } else { usize::MAX }) {
+                    let rows: Vec<_> = group
+                        .iter()
+                        .flat_map(|span| live(span.clone(), Some(&shared)))
+                        .collect();
+                    assert_eq!(count(&rows), num_rows);
+                    assert!(num_rows > 0 && num_rows < room + unit, "{num_rows} of {room}");
+                    assert!(count(&group) < 2 * room + 4 * unit, "{group:?}");
+                    found.extend(rows);
+                }
+                let expected = intersect(&all, &ranges);
+                match room {
+                    1 => assert!(expected
+                        .iter()
+                        .flat_map(Clone::clone)
+                        .zip(found.into_iter().flatten())
+                        .all(|(a, b)| a == b)),
+                    _ => assert_eq!(intersect(&found, std::slice::from_ref(&(0..100_000))), expected),
+                }
+            }
+        }
+        let endless = spans_within(
+            [0..u64::MAX],
+            Arc::new(DeletionVector::default()),
+            8,
+            || 16,
+            |_| Most::default(),
+        );
+        assert_eq!(endless.take(1).next(), Some((vec![0..16], 16)));
     }
 
     #[test]

@@ -23,7 +23,7 @@ use super::order::{ordered, Cut, OrderKey};
 use super::page_ends::{PageEnds, MOST_COLUMNS};
 use super::parts::{read_part, Left, Part};
 use super::projection::Projection;
-use super::rows::{clip, count, groups_by, groups_within, live};
+use super::rows::{clip, clip_lazily, count, groups_within, live, live_lazily, num_live, spans_within, Most};
 use super::statistics::{rule_out, GroupCounts};
 use super::steps::{steps_of, Step};
 use super::strict::strict;
@@ -31,6 +31,7 @@ use super::system::{read_lineage, rows_before, RowPlaces, SystemColumn};
 use super::tested_first::tested_first;
 use super::top_fields::TopFields;
 use super::views::with_views;
+use crate::deletion::DeletionVector;
 use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
 use crate::manifest::Manifest;
@@ -39,6 +40,9 @@ use crate::row_ids::LineageParts;
 /// Fragments whose files are open or being opened, including the one that is being read: behind a network, and elsewhere, where there are more.
 const FILES_AHEAD: usize = 16;
 const NEAR_FILES_AHEAD: usize = 8;
+
+/// The rows of a chunk lie among so many times as many at most, deleted ones included: those are read, and in memory for a while.
+const SPREAD: u64 = 2;
 
 /// A scan's parameters.
 #[derive(Debug, Clone, Default)]
@@ -104,12 +108,27 @@ struct Planned {
 pub(super) struct Chunk {
     pub(super) source: Arc<ChunkSource>,
     pub(super) rows: Vec<Range<u64>>,
+    /// Those of them that are to be left out first: every other one of millions would be as many ranges in the hands of one thread.
+    pub(super) deleted: Option<Arc<DeletionVector>>,
     /// What the filter keeps of them, where it was asked before.
     pub(super) kept: Option<Kept>,
     /// About what it takes of its files.
     pub(super) bytes: u64,
     /// Whether it is the only one of the scan: it is read where it is waited for, as no other one could be read meanwhile.
     pub(super) is_alone: bool,
+}
+
+/// Groups of rows, and how many of each live.
+type Groups = Box<dyn Iterator<Item = (Vec<Range<u64>>, u64)> + Send>;
+
+impl Chunk {
+    /// Its rows without those that are deleted.
+    fn live(rows: Vec<Range<u64>>, deleted: Option<&DeletionVector>) -> Vec<Range<u64>> {
+        match deleted {
+            Some(_) => rows.into_iter().flat_map(|range| live(range, deleted)).collect(),
+            None => rows,
+        }
+    }
 }
 
 /// A fragment that is open, with what is known of its rows.
@@ -367,36 +386,54 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                 };
                 let wanted = row_range.clone().unwrap_or(0..reader.physical_rows());
                 let wanted = wanted.start..wanted.end.min(reader.physical_rows());
-                let hidden = reader
-                    .deletions()
-                    .filter(|_| !planned.include_deleted_rows)
-                    .map(AsRef::as_ref);
-                let rows = clip(live(wanted, hidden), &mut skip, &mut keep);
-                let rows = match &planned.plan.filter {
-                    Some(filter) => rule_out(filter, groups, rows, &planned.groups),
-                    None => rows,
+                let hidden = reader.deletions().filter(|_| !planned.include_deleted_rows).cloned();
+                let ranges = match &planned.plan.filter {
+                    Some(filter) => rule_out(filter, groups, vec![wanted], &planned.groups),
+                    None => vec![wanted],
                 };
+                let live = ranges.iter().map(|range| num_live(range, hidden.as_deref()));
+                let in_all: u64 = live.sum();
+                let skipped = skip.min(in_all);
+                let num_rows = keep.min(in_all - skipped);
+                (skip, keep) = (skip - skipped, keep - num_rows);
+                let among: u64 = ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum();
                 let is_far = files.store().is_far();
                 let size = chunk_size(&source, reader.physical_rows(), batch_size, is_far, &planned.decoded);
                 let rest = planned.fragments.len().saturating_sub(next) as u64;
-                if (count(&rows) / size.rows).saturating_add(rest) >= threads().saturating_mul(2) {
+                let chunks = (num_rows / size.rows).max(among / size.rows.saturating_mul(SPREAD));
+                if chunks.saturating_add(rest) >= threads().saturating_mul(2) {
                     source.decoding = Decoding::Here;
                 }
                 let source = Arc::new(source);
                 // Few: at most one for each power of two, before all are full.
                 let mut sizes = Vec::new();
-                let mut left = count(&rows);
+                let mut left = num_rows;
                 while left > 0 && sizes.last() != Some(&size.rows) {
                     let rows = ramp.next(size);
                     left = left.saturating_sub(rows);
                     sizes.push(rows);
                 }
                 let mut sizes = sizes.into_iter();
+                // Behind a network the requests count.
+                let spread = Most {
+                    spread: if is_far || batch_size.is_some() {
+                        u64::MAX
+                    } else {
+                        SPREAD
+                    },
+                    ..Most::default()
+                };
                 let (decoded, known) = (planned.decoded.clone(), planned.decoded.clone());
                 let bytes_of = move |rows: u64| {
                     // Behind a network the requests count, of which as many are to be under way as there can be.
                     let in_memory = if is_far { 0 } else { decoded.bytes_per_row() };
                     rows.saturating_mul(size.bytes_per_row.max(in_memory))
+                };
+                let live_rows = |hidden: Option<Arc<DeletionVector>>, ranges: Vec<Range<u64>>| {
+                    let rows = ranges
+                        .into_iter()
+                        .flat_map(move |range| live_lazily(range, hidden.clone()));
+                    clip_lazily(rows, skipped, num_rows)
                 };
                 if size.tested_rows > 0 {
                     let plan = planned.plan.clone();
@@ -404,11 +441,16 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                     let few = planned.decoded.clone();
                     let most = move || few.bounded(size.few_rows, size, batch_size, is_far);
                     let is_alone = planned.fragments.len() == 1;
-                    let pieces = groups_by(rows, size.unit, size.tested_pieces(ramped));
+                    let pieces = groups_within(
+                        live_rows(hidden, ranges),
+                        size.unit,
+                        size.tested_pieces(ramped),
+                        move |_| spread,
+                    );
                     let chunks = tested_first(plan, source, pieces, size.unit, next_size, most, bytes_of, is_alone);
                     return Ok(Some((chunks, (next, skip, keep, opening, ramp))));
                 }
-                let is_alone = planned.fragments.len() == 1 && planned.decoded.is_known() && count(&rows) <= size.rows;
+                let is_alone = planned.fragments.len() == 1 && planned.decoded.is_known() && among <= size.rows;
                 let next_size = move || {
                     let rows = sizes.next().unwrap_or(size.rows);
                     let rows = if known.keeps_few() {
@@ -416,15 +458,40 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                     } else {
                         rows
                     };
-                    known.bounded(rows, size, batch_size, is_far)
+                    let rows = known.bounded(rows, size, batch_size, is_far);
+                    match batch_size.filter(|_| !is_far) {
+                        Some(batch) => {
+                            let batch = batch.max(1) as u64;
+                            among_twice(rows, num_rows, among).div_ceil(batch).saturating_mul(batch)
+                        }
+                        None => rows,
+                    }
                 };
                 let ends = source.clone();
-                let most = move |start| ends.page_ends.most(start, batch_size);
-                let chunks = groups_within(rows, size.unit, next_size, most).map(move |rows| {
+                let most = move |start| Most {
+                    spread: spread.spread,
+                    ..ends.page_ends.most(start, batch_size)
+                };
+                // Batches and requests are counted in rows that live; elsewhere the chunk's own task finds them.
+                let spans = hidden
+                    .clone()
+                    .filter(|_| !is_far && batch_size.is_none() && num_rows == in_all);
+                let groups: Groups = match spans.clone() {
+                    Some(deleted) => Box::new(spans_within(ranges, deleted, size.unit, next_size, most)),
+                    None => {
+                        let groups = groups_within(live_rows(hidden, ranges), size.unit, next_size, most);
+                        Box::new(groups.map(|rows| {
+                            let live = count(&rows);
+                            (rows, live)
+                        }))
+                    }
+                };
+                let chunks = groups.map(move |(rows, live)| {
                     Ok(Chunk {
                         source: source.clone(),
-                        bytes: bytes_of(count(&rows)),
+                        bytes: bytes_of(live),
                         rows,
+                        deleted: spans.clone(),
                         kept: None,
                         is_alone,
                     })
@@ -434,6 +501,12 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
         }
     });
     per_fragment.try_flatten().boxed()
+}
+
+/// Of so many rows as many as lie among [`SPREAD`] times as many where `live` ones lie among `all`, evenly: batches are never cut for it.
+fn among_twice(rows: u64, live: u64, all: u64) -> u64 {
+    let lie = u128::from(rows) * u128::from(live) * u128::from(SPREAD) / u128::from(all.max(1));
+    u64::try_from(lie).unwrap_or(u64::MAX).clamp(1, rows.max(1))
 }
 
 /// Whether a scan may have enough before it has read all.
@@ -483,8 +556,15 @@ fn scan_as_stored(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanReq
             let permit = ahead.admit(chunk.bytes).await;
             // The second chunk is cut by what the first one took.
             let is_awaited = chunk.is_alone || (!is_far && !decoded.is_known());
-            let Chunk { source, rows, kept, .. } = chunk;
+            let Chunk {
+                source,
+                rows,
+                deleted,
+                kept,
+                ..
+            } = chunk;
             let work = async move {
+                let rows = Chunk::live(rows, deleted.as_deref());
                 let left = Left::of(Part::of(rows, kept));
                 let (batches, left) = read_part(&plan, &source, &decoded, left).await?;
                 Ok((batches, left, source, permit))
@@ -646,8 +726,9 @@ pub async fn count_rows(files: Arc<TableFiles>, manifest: &Manifest, request: &S
             let permit = ahead.admit(chunk.bytes).await;
             let is_awaited = chunk.is_alone || (!is_far && !decoded.is_known());
             let work = async move {
-                let rows = count(&chunk.rows);
-                let (kept, bytes) = count_chunk(&plan, &chunk.source, chunk.rows).await?;
+                let live = Chunk::live(chunk.rows, chunk.deleted.as_deref());
+                let rows = count(&live);
+                let (kept, bytes) = count_chunk(&plan, &chunk.source, live).await?;
                 // Nothing is handed out.
                 decoded.see(rows, 0, bytes);
                 drop(permit);

@@ -84,6 +84,7 @@ pub(super) fn tested_first(
                 source: source.clone(),
                 bytes: bytes_of(in_memory),
                 rows,
+                deleted: None,
                 kept: Some(kept.part(part, before)),
                 is_alone,
             })
