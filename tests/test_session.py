@@ -7,6 +7,8 @@ import pickle
 import signal
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 import esker
+from esker.cached import cached_property
 from esker.fragment import write_fragments
 from esker.repo import Repository
 from tests.samples import people, same
@@ -218,31 +221,69 @@ def test_a_path_with_other_bytes_on_another_branch_is_read_as_it_is_there(tmp_pa
     assert session.size_bytes() > 0
 
 
-def test_a_forked_process_reads_while_its_parents_threads_did(uri: str) -> None:
-    esker.write_dataset(wide(), uri, max_rows_per_file=1000)
-    dataset = esker.dataset(uri)
-    stop = threading.Event()
+def in_fork(work: Callable[[], bool]) -> None:
+    """Runs it in a forked child, which must not hang."""
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if work() else 1)
+    until = time.monotonic() + 60
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
+        if time.monotonic() > until:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            raise AssertionError("the child hangs")
+        time.sleep(0.01)
+    assert ended == (child, 0)
 
-    def read() -> None:
-        while not stop.is_set():
-            dataset.take(list(range(0, ROWS, 500)))
 
-    threads = [threading.Thread(target=read) for _ in range(3)]
-    for thread in threads:
-        thread.start()
+def test_a_forked_process_finds_what_a_thread_was_finding() -> None:
+    """Python's own `cached_property` holds a lock meanwhile before 3.12, of which the child has a copy."""
+    began, ends = threading.Event(), threading.Event()
+
+    class Found:
+        @cached_property
+        def value(self) -> int:
+            if threading.current_thread() is not threading.main_thread():
+                began.set()
+                assert ends.wait(90)
+            return 7
+
+    found = Found()
+    thread = threading.Thread(target=lambda: found.value)
+    thread.start()
     try:
-        for _ in range(5):
-            child = os.fork()
-            if child == 0:
-                os._exit(0 if dataset.take([5, ROWS - 1]).num_rows == 2 else 1)
-            until = time.monotonic() + 60
-            while os.waitpid(child, os.WNOHANG) == (0, 0):
-                if time.monotonic() > until:
-                    os.kill(child, signal.SIGKILL)
-                    os.waitpid(child, 0)
-                    raise AssertionError("the child hangs")
-                time.sleep(0.01)
+        assert began.wait(60)
+        in_fork(lambda: found.value == 7 and Found().value == 7)
     finally:
-        stop.set()
+        ends.set()
+        thread.join()
+    sources = Path(esker.__file__).parent.rglob("*.py")
+    taken = [path for path in sources if "functools import cached_property" in path.read_text()]
+    assert [path.name for path in taken] == ["cached.py"]
+
+
+def read_few(dataset: esker.Dataset) -> bool:
+    return len(dataset.take([5, ROWS - 1])) == len(dataset.take_rows([5])) + 1
+
+
+def test_a_forked_process_reads_while_its_parents_threads_did(uri: str) -> None:
+    """With a handle that the threads use for the first time, and with one that they have used."""
+    esker.write_dataset(wide(), uri, max_rows_per_file=1000, enable_stable_row_ids=True)
+    for _ in range(5):
+        dataset, stop = esker.dataset(uri), threading.Event()
+
+        def read(dataset: esker.Dataset, stop: threading.Event) -> None:
+            while not stop.is_set():
+                dataset.take(list(range(0, ROWS, 500)))
+                dataset.take_rows(list(range(0, ROWS, 500)))
+
+        threads = [threading.Thread(target=read, args=(dataset, stop)) for _ in range(3)]
         for thread in threads:
-            thread.join()
+            thread.start()
+        try:
+            for _ in range(2):
+                in_fork(partial(read_few, dataset))
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import pyarrow as pa
 
 from .._native import table as native
 from .._native.scan import count_rows
 from .._native.store import Store
+from ..cached import cached_property
 from ..commit.external import ExternalManifestStore
 from ..commit.protocol import CommitLock
 from ..exceptions import InvalidArgumentError

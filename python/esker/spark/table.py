@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import pyarrow as pa
 
@@ -23,6 +22,7 @@ from esker.arrow.batch_source import BatchSource
 from esker.arrow.blob_arrays import holds_blobs, to_blobs
 from esker.arrow.json_columns import shown_schema
 from esker.arrow.struct_offsets import rebased
+from esker.cached import cached_property
 from esker.commit import commit, resolve
 from esker.commit.clock import seconds_since
 from esker.commit.orphans import StagedFiles

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from esker.cached import cached_property
 from esker.spark.options import checked_mapping
 from esker.spark.partitions import descriptions, from_descriptions
 from esker.spark.planned_read import PartitionReader, PlannedRead, plan_read

@@ -8,6 +8,7 @@ use std::hash::BuildHasher;
 use std::sync::{Arc, OnceLock};
 
 use arrow_buffer::BooleanBuffer;
+use esker_store::kept;
 use hashbrown::{DefaultHashBuilder, HashMap};
 
 use crate::actions::{DeletionVectorDescriptor, PartitionValues};
@@ -135,8 +136,9 @@ impl FileChunk {
 
     /// A hash of each path, to find a few files among many.
     pub(crate) fn hashes(&self) -> &[u32] {
-        self.hashes
-            .get_or_init(|| (0..self.len()).map(|row| hash_path(&self.path(row))).collect())
+        kept::<Vec<u32>>(&self.hashes, || {
+            (0..self.len()).map(|row| hash_path(&self.path(row))).collect()
+        })
     }
 }
 

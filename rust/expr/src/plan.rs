@@ -158,7 +158,10 @@ impl Plan {
         let run = |physical: &Arc<dyn PhysicalExpr>| physical.evaluate(&input)?.into_array(batch.num_rows());
         let array = run(&self.physical)
             .or_else(|error| {
-                let careful = self.careful.get_or_init(|| guarded(Arc::clone(&self.physical)).ok());
+                // Found outside of the cell: a process may be forked meanwhile, in which nobody would ever be done with it.
+                let known = self.careful.get().cloned();
+                let found = known.unwrap_or_else(|| guarded(Arc::clone(&self.physical)).ok());
+                let careful = self.careful.get_or_init(|| found);
                 careful.as_ref().and_then(|careful| run(careful).ok()).ok_or(error)
             })
             .map_err(fail)?;

@@ -11,8 +11,8 @@ use esker_file::schema::Schema;
 use esker_file::version::FileVersion;
 use esker_file::{Dictionaries, Goal};
 use esker_proto::lance::{file, table as pb};
+use esker_store::FoundOnce;
 use prost::Message;
-use tokio::sync::OnceCell;
 
 use crate::below::check_below;
 use crate::error::{Result, TableError};
@@ -84,7 +84,7 @@ pub struct Manifest {
     source: Option<Bytes>,
     path: String,
     /// Built on the first look-up by row id.
-    pub(crate) row_id_index: OnceCell<Arc<RowIdIndex>>,
+    pub(crate) row_id_index: FoundOnce<Arc<RowIdIndex>>,
 }
 
 impl Manifest {
@@ -148,7 +148,7 @@ impl Manifest {
             head,
             source: None,
             path,
-            row_id_index: OnceCell::new(),
+            row_id_index: FoundOnce::default(),
         })
     }
 
@@ -171,7 +171,7 @@ impl Manifest {
         Self {
             fragments,
             source: None,
-            row_id_index: OnceCell::new(),
+            row_id_index: FoundOnce::default(),
             ..self.clone()
         }
     }

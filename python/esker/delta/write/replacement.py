@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..._native.delta import FileSelection, Snapshot
+from ...cached import cached_property
 from ..definition.partition_text import partition_text
 from ..definition.table_state import TableState
 from ..exceptions import AppendOnlyError

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from ...arrow.paths import parts_of, quoted
+from ...cached import cached_property
 from ...exceptions import EskerError, InvalidArgumentError
 from ..system_columns import ROW_ADDRESS, ROW_ID, SYSTEM_COLUMNS
 from .names import Names

@@ -14,9 +14,9 @@ Costs what differs: ranges that both sides have are not opened, and no data file
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ...cached import cached_property
 from ...exceptions import CorruptFileError, InvalidArgumentError, SchemaMismatchError, UnsupportedError
 from ..core.repository_core import RepositoryCore
 from ..errors import MergeConflictError, table_conflict

@@ -6,10 +6,10 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 from ..._native.delta import Snapshot
+from ...cached import cached_property
 from ...delta.definition.protocol import features_of
 from ...delta.definition.table_state import TableState
 from ...delta.log.commit import CommitRequest, DeltaCommit, LogEntry

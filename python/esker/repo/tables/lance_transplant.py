@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 from ..._native.table import Manifest, Operation, Transaction
+from ...cached import cached_property
 from ...commit.loop import commit
 from ...exceptions import CommitConflictError, InvalidArgumentError, UnsupportedError
 from ...lance.commit import APPLICATION_PREFIX, MAX_FIELD_ID, LanceCommit

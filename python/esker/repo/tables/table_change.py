@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal, NoReturn
 
 from ..._native.store import Store
+from ...cached import cached_property
 from ..core.repository_core import RepositoryCore
 from ..errors import table_conflict
 from ..objects.batches import infos, listed

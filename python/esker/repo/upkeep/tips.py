@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
 from urllib.parse import unquote
 
+from ...cached import cached_property
 from ..core.repository_core import RepositoryCore
 from ..refs.commits import Commit
 from ..refs.layout import TAGS

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -27,6 +26,7 @@ from esker._native.schema import Schema
 from esker._native.store import Store
 from esker._native.table import Fragment, Manifest
 from esker.arrow.json_columns import shown_schema
+from esker.cached import cached_property
 from esker.exceptions import NotFoundError, SchemaMismatchError, UnsupportedError
 from esker.lance import LanceLog
 from esker.lance.log import entry_of

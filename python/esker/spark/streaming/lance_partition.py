@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Literal
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from esker._native.schema import Schema
 from esker.arrow.batches import read
 from esker.arrow.feed_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from esker.arrow.json_columns import stored_batch
+from esker.cached import cached_property
 from esker.exceptions import NotFoundError
 from esker.lance.scan.options import ScanOptions
 from esker.lance.scan.scan import Scan

@@ -16,12 +16,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from esker.cached import cached_property
 from esker.exceptions import CommitConflictError, EskerError, InvalidArgumentError, NotFoundError
 from esker.spark.packing import packed, target_bytes
 from esker.spark.streaming.history import START_ANEW, Piece, TableHistory, VersionPieces, cleaned_up, forgotten

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
 from esker._native.schema import Field, Schema
+from esker.cached import cached_property
 from esker.lance.system_columns import SYSTEM_COLUMNS
 
 __all__ = ["Followed", "VersionColumns", "back", "earlier", "first_renamed", "followed", "through"]

@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 use bytes::Bytes;
 use esker_store::store::StoreRef;
-use tokio::sync::OnceCell;
+use esker_store::{kept, FoundOnce};
 
 use super::column::{ColumnNode, Dictionaries, Kind, ReadContext, Rounds};
 use super::dictionary::values::DictionaryValues;
@@ -28,7 +28,7 @@ pub(crate) struct GroupFile {
     size: u64,
     meta: FileMeta,
     /// The values of the file's own dictionaries, read when a column first needs them.
-    dictionaries: OnceCell<Dictionaries>,
+    dictionaries: FoundOnce<Dictionaries>,
     /// Statistics that were read, by field id.
     statistics: Mutex<BTreeMap<i32, ArrayRef>>,
     extents: OnceLock<PageExtents>,
@@ -50,7 +50,7 @@ impl GroupFile {
             path: tail.path,
             size: tail.size,
             meta,
-            dictionaries: OnceCell::new(),
+            dictionaries: FoundOnce::default(),
             statistics: Mutex::default(),
             extents: OnceLock::new(),
         })
@@ -158,8 +158,7 @@ impl GroupFile {
 
     /// Where each page starts and ends.
     pub(crate) fn extents(&self) -> &PageExtents {
-        self.extents
-            .get_or_init(|| PageExtents::new(&self.meta.schema, &self.meta.table))
+        kept(&self.extents, || PageExtents::new(&self.meta.schema, &self.meta.table))
     }
 
     /// Reads sorted, separate, non-empty `rows`: an array for each field of the projection.

@@ -5,6 +5,8 @@
 
 use std::sync::OnceLock;
 
+use esker_store::kept;
+
 use super::bitmap::RankTable;
 use super::cover::Cover;
 use super::segment::Segment;
@@ -124,7 +126,7 @@ impl Entry {
             }
             Segment::Array(array) => {
                 let value = |place: u32| array.get(place as usize).unwrap_or(u64::MAX);
-                let order = self.by_value.get_or_init(|| {
+                let order = kept(&self.by_value, || {
                     let mut order: Vec<u32> = (0..u32::try_from(array.len()).unwrap_or(u32::MAX)).collect();
                     order.sort_unstable_by_key(|place| (value(*place), *place));
                     order

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use esker_codec::ends::Offset;
 use esker_codec::gather::{check, Items, Number, LONGEST};
+use esker_store::kept;
 
 use crate::error::Result;
 use crate::v2_1::builder::VariableBuilder;
@@ -53,7 +54,7 @@ impl LookUp {
     ) -> Result<()> {
         if keys.len() >= FEW && self.longest <= LONGEST {
             let all = (0..items.len()).map(|index| items.value(index).unwrap_or_default());
-            if let Some(table) = self.table.get_or_init(|| Items::new(all)) {
+            if let Some(table) = kept(&self.table, || Items::new(all)) {
                 let start = out.as_bytes().len();
                 let (bytes, offsets) = out.parts(keys.len());
                 let end = |end: usize| offsets.push(O::from_u64(end as u64));
