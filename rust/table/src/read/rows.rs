@@ -90,6 +90,23 @@ pub(crate) fn num_live(range: &Range<u64>, deletions: Option<&DeletionVector>) -
     rows.saturating_sub(deleted)
 }
 
+/// `range` from its live row number `skip` on: found by counts, not one row after the other.
+pub(crate) fn behind_live(range: Range<u64>, deletions: Option<&DeletionVector>, skip: u64) -> Range<u64> {
+    let (mut low, mut high) = (range.start, range.end.max(range.start));
+    if deletions.is_none() {
+        return range.start.saturating_add(skip).min(high)..high;
+    }
+    // The first row before which so many live.
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match num_live(&(range.start..middle), deletions) < skip {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    low..range.end.max(low)
+}
+
 /// The rows of `ranges`, numbered from 0 across them, for which `mask` is true.
 pub(crate) fn select(ranges: &[Range<u64>], mask: &BooleanArray) -> Vec<Range<u64>> {
     let truths = match mask.nulls() {
@@ -313,21 +330,11 @@ pub(crate) fn clip(ranges: Vec<Range<u64>>, skip: &mut u64, keep: &mut u64) -> V
     clipped.filter(|range| !range.is_empty()).collect()
 }
 
-/// The same, as ranges are asked for; stops at the last of the rows that are kept.
-pub(crate) fn clip_lazily(
-    ranges: impl Iterator<Item = Range<u64>>,
-    mut skip: u64,
-    mut keep: u64,
-) -> impl Iterator<Item = Range<u64>> {
-    let mut ranges = ranges;
-    std::iter::from_fn(move || {
-        while keep > 0 {
-            let range = clip_range(ranges.next()?, &mut skip, &mut keep);
-            if !range.is_empty() {
-                return Some(range);
-            }
-        }
-        None
+/// The first `keep` rows, as ranges are asked for.
+pub(crate) fn first(mut ranges: impl Iterator<Item = Range<u64>>, mut keep: u64) -> impl Iterator<Item = Range<u64>> {
+    std::iter::from_fn(move || match keep {
+        0 => None,
+        _ => Some(clip_range(ranges.next()?, &mut 0, &mut keep)),
     })
 }
 
@@ -383,6 +390,7 @@ mod tests {
         let every_other = DeletionVector::new((0..200_000).step_by(2).collect());
         let few = DeletionVector::new([5, 65_535, 65_536, 131_072, 300_000].into_iter().collect());
         let last = DeletionVector::new([u32::MAX].into_iter().collect());
+        let few_deleted = few.clone();
         for deletions in [Some(every_other), Some(few), Some(last), None] {
             for range in [0..400_000, 7..65_536, 65_536..65_537, 131_071..131_074, 9..9] {
                 let expected = live(range.clone(), deletions.as_ref());
@@ -396,11 +404,19 @@ mod tests {
         let endless = live_lazily(0..u64::MAX, Some(Arc::new(far.clone())));
         assert_eq!(endless.collect::<Vec<_>>(), vec![0..3, 4..u64::MAX]);
         assert_eq!(num_live(&(0..u64::MAX), Some(&far)), u64::MAX - 1);
+        for deletions in [None, Some(&few_deleted)] {
+            let all = live(7..400_000, deletions);
+            for skip in [0, 1, 65_527, 65_528, 65_529, 300_000, count(&all)] {
+                let behind = live(behind_live(7..400_000, deletions, skip), deletions);
+                assert_eq!(behind, clip(all.clone(), &mut { skip }, &mut { u64::MAX }), "{skip}");
+            }
+        }
         let reversed = Range { start: 20, end: 10 };
+        assert!(behind_live(reversed.clone(), Some(&far), 0).is_empty());
         assert_eq!(num_live(&reversed, Some(&far)), 0);
         assert_eq!(live_lazily(reversed, Some(Arc::new(far))).next(), None);
-        let clipped = clip_lazily([0..2, 5..8, 9..20].into_iter(), 3, 3);
-        assert_eq!(clipped.collect::<Vec<_>>(), vec![6..8, 9..10]);
+        let firsts = first([0..2, 5..8, 9..20].into_iter(), 4);
+        assert_eq!(firsts.collect::<Vec<_>>(), vec![0..2, 5..7]);
     }
 
     #[test]

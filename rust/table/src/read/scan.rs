@@ -23,7 +23,7 @@ use super::order::{ordered, Cut, OrderKey};
 use super::page_ends::{PageEnds, MOST_COLUMNS};
 use super::parts::{read_part, Left, Part};
 use super::projection::Projection;
-use super::rows::{clip, clip_lazily, count, groups_within, live, live_lazily, num_live, spans_within, Most};
+use super::rows::{behind_live, clip, count, first, groups_within, live, live_lazily, num_live, spans_within, Most};
 use super::statistics::{rule_out, GroupCounts};
 use super::steps::{steps_of, Step};
 use super::strict::strict;
@@ -396,6 +396,11 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                 let skipped = skip.min(in_all);
                 let num_rows = keep.min(in_all - skipped);
                 (skip, keep) = (skip - skipped, keep - num_rows);
+                let ranges = match ranges.as_slice() {
+                    // Without a filter.
+                    [all] if skipped > 0 => vec![behind_live(all.clone(), hidden.as_deref(), skipped)],
+                    _ => ranges,
+                };
                 let among: u64 = ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum();
                 let is_far = files.store().is_far();
                 let size = chunk_size(&source, reader.physical_rows(), batch_size, is_far, &planned.decoded);
@@ -433,7 +438,7 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                     let rows = ranges
                         .into_iter()
                         .flat_map(move |range| live_lazily(range, hidden.clone()));
-                    clip_lazily(rows, skipped, num_rows)
+                    first(rows, num_rows)
                 };
                 if size.tested_rows > 0 {
                     let plan = planned.plan.clone();
@@ -475,7 +480,7 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                 // Batches and requests are counted in rows that live; elsewhere the chunk's own task finds them.
                 let spans = hidden
                     .clone()
-                    .filter(|_| !is_far && batch_size.is_none() && num_rows == in_all);
+                    .filter(|_| !is_far && batch_size.is_none() && num_rows == in_all - skipped);
                 let groups: Groups = match spans.clone() {
                     Some(deleted) => Box::new(spans_within(ranges, deleted, size.unit, next_size, most)),
                     None => {
