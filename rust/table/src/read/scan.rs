@@ -385,7 +385,7 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                     }
                 };
                 let wanted = row_range.clone().unwrap_or(0..reader.physical_rows());
-                let wanted = wanted.start..wanted.end.min(reader.physical_rows());
+                let wanted = wanted.start..wanted.end.min(reader.physical_rows()).max(wanted.start);
                 let hidden = reader.deletions().filter(|_| !planned.include_deleted_rows).cloned();
                 let ranges = match &planned.plan.filter {
                     Some(filter) => rule_out(filter, groups, vec![wanted], &planned.groups),
@@ -401,7 +401,7 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                     [all] if skipped > 0 => vec![behind_live(all.clone(), hidden.as_deref(), skipped)],
                     _ => ranges,
                 };
-                let among: u64 = ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum();
+                let among: u64 = count(&ranges);
                 let is_far = files.store().is_far();
                 let size = chunk_size(&source, reader.physical_rows(), batch_size, is_far, &planned.decoded);
                 let rest = planned.fragments.len().saturating_sub(next) as u64;
