@@ -30,6 +30,15 @@ try:
     esker.spark.upsert_stream(spark.readStream.format("rate").load(), uri, keys=["value"])
 except UnsupportedError as error:
     print("refused:", "application" in str(error))
+for find in (
+    lambda: frame.write.format("esker").mode("append").save("relative.lance"),
+    lambda: spark.read.format("esker").load("relative.lance").count(),
+    lambda: spark.readStream.format("esker").load("relative.lance").schema,
+):
+    try:
+        find()
+    except Exception as error:
+        print("relative:", "expected a whole path" in str(error))
 print("format:", spark.read.format("esker").option("filter", "id < 10").load(uri).count())
 print("helper:", esker.spark.read(spark, uri, columns=["id"], rows_per_partition=100).count())
 spark.stop()
@@ -49,9 +58,11 @@ def test_tables_are_written_and_read_under_connect(uri: str) -> None:
             "PYSPARK_PYTHON": sys.executable,
         },
     )
-    assert done.stdout.split("\n")[:4] == [
+    assert done.stdout.split("\n")[:7] == [
         "refused: already_exists",
         "refused: True",
+        # The server would look for it in a folder that is removed with the session, and write it there.
+        *["relative: True"] * 3,
         "format: 20",
         "helper: 2000",
     ], done.stderr[-3000:]

@@ -347,7 +347,7 @@ def table_address(options: Mapping[str, str]) -> TableAddress:
     """The address of the table in the options.
 
     Raises:
-        InvalidArgumentError: There is no path, or more than one.
+        InvalidArgumentError: There is no path, or more than one, or a relative one on a server of Spark Connect.
 
     Example:
         >>> from esker.spark.options import table_address
@@ -361,6 +361,12 @@ def table_address(options: Mapping[str, str]) -> TableAddress:
             raise InvalidArgumentError('expected one path, found several: give one to load("...") or save("...")')
         raise InvalidArgumentError(f'expected one path: give it to load("...") or save("..."); {CATALOG}')
     path = checked_path(path)
+    uri = absolute(os.fspath(path))
+    if uri != path and _is_in_folder_of_session(uri):
+        raise InvalidArgumentError(
+            f"expected a whole path or a URI, found {path!r}, which Spark Connect would look for in a folder that is "
+            "removed with the session; esker.spark.read and esker.spark.write take a path of the client's folder"
+        )
     storage, shown = given.get("storageOptions"), given.shown("storageOptions")
     try:
         parsed = json.loads(storage) if storage else {}
@@ -370,7 +376,16 @@ def table_address(options: Mapping[str, str]) -> TableAddress:
         raise InvalidArgumentError(where) from None
     if not isinstance(parsed, dict):
         raise InvalidArgumentError(f"option {shown}: expected a JSON object, found a {type(parsed).__name__}")
-    return TableAddress(absolute(os.fspath(path)), {str(name): str(value) for name, value in parsed.items()})
+    return TableAddress(uri, {str(name): str(value) for name, value in parsed.items()})
+
+
+def _is_in_folder_of_session(path: str) -> bool:
+    """Whether Spark has started this process in the folder of a session's files, and a path lies there."""
+    session = os.environ.get("SPARK_JOB_ARTIFACT_UUID", "default")
+    if session == "default":
+        return False
+    here = os.getcwd()
+    return os.path.basename(here) == session and path.startswith(f"{here}{os.sep}")
 
 
 def read_address(options: Mapping[str, str]) -> TableAddress:
