@@ -229,3 +229,19 @@ def test_functions_that_mean_otherwise_than_in_spark_are_those_of_the_guide(
         esker.delta.write_deltalake(uri, rows)
     assert [row["k"] for row in read(uri, filter=condition)] == here
     assert [row.k for row in load(spark, uri).where(condition).orderBy("k").collect()] == of_spark
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "i > interval '1 day'",
+        "i < interval '1 day'",
+        "i = interval '50 hours'",
+        "i between interval '-3 days' and interval '2 days'",
+    ],
+)
+def test_intervals_are_compared_by_their_lengths(spark: SparkSession, uri: str, condition: str) -> None:
+    lengths = [dt.timedelta(hours=50), dt.timedelta(hours=-50), None]
+    esker.write_dataset(pa.table({"k": [0, 1, 2], "i": pa.array(lengths, pa.duration("us"))}), uri)
+    ours = [row["k"] for row in read(uri, filter=condition)]
+    assert ours == [row.k for row in load(spark, uri).where(condition).orderBy("k").collect()]

@@ -12,6 +12,7 @@ use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 use crate::display;
 use crate::error::{ExprError, Result};
 use crate::functions::positive_zero_of;
+use crate::lengths::fit_lengths;
 use crate::times::{fit_times, folded, is_time, lossless};
 
 /// Converts the literals in all comparisons of `expr` to the type of the other side.
@@ -198,6 +199,8 @@ where
             display::sql(&expr)
         )));
     }
+    let all = std::iter::once(&mut expr).chain(values.as_mut().iter_mut());
+    fit_lengths(&mut all.collect::<Vec<_>>(), schema)?;
     if let Ok(data_type) = expr.get_type(schema) {
         expr = days_as_times(expr, &data_type, values.as_mut(), schema);
         expr = decimals_as_floats(expr, &data_type, values.as_mut(), schema);

@@ -37,6 +37,7 @@ mod guard;
 mod implied;
 mod interval;
 pub mod json;
+mod lengths;
 mod lower;
 mod nan;
 mod numbers_as_text;
