@@ -31,6 +31,7 @@ mod zone_maps;
 pub use blobs::{locate_blobs, LocatedBlob, RowSelection};
 pub use by_address::RowsByAddress;
 pub(crate) use chunking::memory_of;
+pub(crate) use covering::FAR_SPREAD;
 pub use files::TableFiles;
 pub(crate) use fragment_reader::{FragmentProjection, FragmentReader};
 pub use gone::deleted_row_ids;

@@ -17,6 +17,7 @@ use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
 use crate::read::{
     clip, count, groups, live, memory_of, zone_map, FragmentProjection, FragmentReader, Projection, TableFiles,
+    FAR_SPREAD,
 };
 
 /// Rows of descriptions of blobs that are read at a time.
@@ -231,7 +232,9 @@ impl Sources {
             let per_row = memory_of(&columns.read(&sample).await?) / SAMPLE_ROWS;
             size = size.min(self.unit_bytes / per_row.max(1)).clamp(1, most);
         }
+        let most = usize::try_from(self.unit_bytes.saturating_mul(FAR_SPREAD)).unwrap_or(usize::MAX);
         let units = groups(rows, size).map(|rows| Unit::Rows {
+            most,
             columns: columns.clone(),
             outputs: outputs.clone(),
             rows,

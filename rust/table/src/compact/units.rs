@@ -48,6 +48,8 @@ pub(super) enum Unit {
         columns: Arc<FragmentProjection>,
         outputs: Arc<[Output]>,
         rows: Vec<Range<u64>>,
+        /// The most bytes in memory of what is read of other rows with them.
+        most: usize,
     },
     /// Where the blobs of some rows lie.
     Blobs {
@@ -101,6 +103,8 @@ impl Unit {
     pub fn bytes(&self, unit_bytes: u64) -> u64 {
         match self {
             Unit::Page { bytes, .. } => *bytes,
+            // Short runs are read with what is between them.
+            Unit::Rows { rows, most, .. } if rows.len() > 1 => *most as u64,
             Unit::Rows { .. } | Unit::Blobs { .. } => unit_bytes,
         }
     }
@@ -120,13 +124,18 @@ impl Unit {
                 zones,
                 ..
             } => Ok(Piece::Page(part, reader.read_page(column, page).await?, zones)),
-            Unit::Rows { columns, outputs, rows } => {
+            Unit::Rows {
+                columns,
+                outputs,
+                rows,
+                most,
+            } => {
                 let ranges = match rows.len() {
                     _ if !columns.is_decoded() => Ranges::Raw,
                     0 | 1 => Ranges::One,
                     _ => Ranges::Several,
                 };
-                Ok(Piece::Batch(columns.read_covering(&rows).await?, outputs, ranges))
+                Ok(Piece::Batch(columns.read_covering(&rows, most).await?, outputs, ranges))
             }
             Unit::Blobs { part, columns, rows } => {
                 let batch = columns.read(&rows).await?;

@@ -22,9 +22,6 @@ use super::system::{RowPlaces, SystemColumn};
 use super::views::viewed;
 use crate::error::{Result, TableError};
 
-/// Rows in more runs than so many are many rows with deleted ones between them.
-const MANY_RUNS: usize = 16;
-
 /// The rows of a piece: what is decoded of a few columns is still in the processor's cache when the filter looks at it.
 const PIECE_ROWS: u64 = 64 * 1024;
 
@@ -108,6 +105,8 @@ pub(super) struct ChunkSource {
     pub(super) decoding: Decoding,
     /// Where the pages of columns end that are read at once, of which a chunk reads a few.
     pub(super) page_ends: PageEnds,
+    /// Short runs of rows are read with what is between them: with so many times as many rows at most.
+    pub(super) spread: u64,
 }
 
 impl ChunkSource {
@@ -116,6 +115,29 @@ impl ChunkSource {
         let columns = &self.other_columns;
         let run = columns.num_columns().max(1).saturating_mul(RUN_COST);
         run.div_ceil(columns.bytes_per_row().max(1)).saturating_mul(2)
+    }
+}
+
+/// How rows are read.
+#[derive(Debug, Clone, Copy)]
+struct How {
+    decoding: Decoding,
+    /// Whether values may come as keys.
+    by_value: bool,
+    /// How many bytes may come.
+    most: usize,
+    /// See [`ChunkSource::spread`].
+    spread: u64,
+}
+
+impl How {
+    fn of(source: &ChunkSource, most: usize) -> How {
+        How {
+            decoding: source.decoding,
+            by_value: false,
+            most,
+            spread: source.spread,
+        }
     }
 }
 
@@ -165,7 +187,7 @@ pub(super) async fn read_chunk(
 ) -> Result<Chunked> {
     if plan.steps.is_empty() {
         let columns = (&source.other_columns, &plan.weights.others);
-        let (others, bytes) = read_rows(columns, 0, (source.decoding, false, most), rows).await?;
+        let (others, bytes) = read_rows(columns, 0, How::of(source, most), rows).await?;
         let batches = split(plan, combine(plan, source, rows, &[], &others)?)?;
         let rest = None;
         return Ok(Chunked::Read { batches, bytes, rest });
@@ -266,7 +288,7 @@ pub(super) async fn read_tested(
         if outputs.all(is_there) {
             continue;
         }
-        let how = (source.decoding, false, most);
+        let how = How::of(source, most);
         let (batch, bytes) = read_kept((columns, weight), 0, how, rows, &tested).await?;
         tested.bytes = tested.bytes.saturating_add(bytes);
         for (place, array) in step.places.iter().zip(batch.columns()) {
@@ -450,7 +472,10 @@ async fn test_piece(plan: &ChunkPlan, source: &ChunkSource, rows: &[Range<u64>],
                 return Ok(tested);
             }
         }
-        let how = (source.decoding, step.is_by_value(), most);
+        let how = How {
+            by_value: step.is_by_value(),
+            ..How::of(source, most)
+        };
         let (batch, bytes) = read_kept((columns, weight), 0, how, rows, &tested).await?;
         tested.bytes = tested.bytes.saturating_add(bytes);
         for (place, array) in step.places.iter().zip(batch.columns()) {
@@ -592,41 +617,38 @@ async fn read_others(
     let expected = rows
         .first()
         .map_or(0, |range| source.page_ends.bytes_per_row(range.start));
-    read_kept(columns, expected, (source.decoding, false, most), rows, tested).await
+    read_kept(columns, expected, How::of(source, most), rows, tested).await
 }
 
-/// Reads rows, short runs with what is between them. `expected` are the bytes of a row in memory as far as its place tells; the rest is where
-/// to decode, whether values may come as keys, and how many bytes may come.
+/// Reads rows, short runs with what is between them. `expected` are the bytes of a row in memory as far as its place tells.
 async fn read_rows(
     (columns, weight): (&FragmentProjection, &Weight),
     expected: u64,
-    (decoding, by_value, most): (Decoding, bool, usize),
+    how: How,
     rows: &[Range<u64>],
 ) -> Weighed<RecordBatch> {
+    let in_memory = weight.bytes_per_row().max(expected);
     let covering = match rows.len() {
         0 | 1 => None,
-        _ => columns.row_cost(weight.bytes_per_row().max(expected)).covering(rows),
+        _ => columns.row_cost(in_memory).covering(rows, how.spread),
     };
     let read = covering.as_deref().unwrap_or(rows);
-    let batch = match by_value {
-        true => columns.read_by_value(read, decoding, most).await,
-        false => columns.read_within(read, decoding, most).await,
+    let batch = match how.by_value {
+        true => columns.read_by_value(read, how.decoding, how.most).await,
+        false => columns.read_within(read, how.decoding, how.most).await,
     }?;
     let bytes = weight.see(&batch);
-    let Some(covering) = covering else {
-        return Ok((batch, bytes));
-    };
-    let batch = uncovered(&batch, &covering, rows)?;
-    // What a row takes, as ever: what lies between them is bounded otherwise.
-    let of_a_row = bytes / count(&covering).max(1);
-    Ok((batch, of_a_row.saturating_mul(count(rows))))
+    match covering {
+        Some(covering) => Ok((uncovered(&batch, &covering, rows)?, bytes)),
+        None => Ok((batch, bytes)),
+    }
 }
 
 /// Reads what is left of `rows`: that alone, or all of `rows` where that costs less. The rest is as for [`read_rows`].
 async fn read_kept(
     (columns, weight): (&FragmentProjection, &Weight),
     expected: u64,
-    how: (Decoding, bool, usize),
+    how: How,
     rows: &[Range<u64>],
     tested: &Tested,
 ) -> Weighed<RecordBatch> {
@@ -637,8 +659,7 @@ async fn read_kept(
     let cost = (kept.len() as u64)
         .saturating_mul(columns.num_columns())
         .saturating_mul(RUN_COST);
-    // Of rows in many runs those that are kept are left out of what is read in one go.
-    if cost < saved || kept == rows || rows.len() > MANY_RUNS {
+    if cost < saved || kept == rows {
         return read(kept).await;
     }
     let (all, bytes) = read(rows).await?;

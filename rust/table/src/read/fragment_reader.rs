@@ -11,7 +11,7 @@ use esker_file::schema::Field;
 use esker_file::{Decoding, FileProjection, FileReader, FileVersion, Room};
 
 use super::chunking::width;
-use super::covering::{uncovered, RowCost};
+use super::covering::{uncovered, RowCost, FAR_SPREAD};
 use super::file_columns::FileColumns;
 use super::files::TableFiles;
 use super::projection::Projection;
@@ -192,7 +192,7 @@ impl FragmentProjection {
     pub(crate) fn row_cost(&self, in_memory: u64) -> RowCost {
         let columns = match self.projection.fields().any(Field::has_blobs) {
             true => 0,
-            false => self.num_columns(),
+            false => self.parts.iter().map(|part| part.outputs.len() as u64).sum(),
         };
         RowCost::new(columns, self.bytes_per_row, in_memory)
     }
@@ -348,13 +348,16 @@ impl FragmentProjection {
         self.read_by(rows, Decoding::default()).await
     }
 
-    /// The same where most rows are wanted, or those that are lie near one another: short runs are read with what is between them.
-    pub(crate) async fn read_covering(&self, rows: &[Range<u64>]) -> Result<RecordBatch> {
+    /// The same, short runs with what is between them, unless that takes more than `most` bytes of memory.
+    pub(crate) async fn read_covering(&self, rows: &[Range<u64>], most: usize) -> Result<RecordBatch> {
         let widths = self.projection.schema().fields().iter();
-        let in_memory = widths.filter_map(|field| width(field.data_type())).sum();
-        match self.row_cost(in_memory).covering(rows) {
-            Some(covering) => uncovered(&self.read(&covering).await?, &covering, rows),
-            None => self.read(rows).await,
+        let in_memory: u64 = widths.filter_map(|field| width(field.data_type())).sum();
+        let Some(covering) = self.row_cost(in_memory).covering(rows, FAR_SPREAD) else {
+            return self.read(rows).await;
+        };
+        match self.read_within(&covering, Decoding::default(), most).await {
+            Err(error) if error.too_large().is_some() => self.read(rows).await,
+            read => uncovered(&read?, &covering, rows),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Sets of rows of one fragment as sorted ranges of physical offsets.
 
-use std::ops::Range;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use arrow_array::{Array, BooleanArray};
@@ -30,8 +30,7 @@ pub(crate) fn live(range: Range<u64>, deletions: Option<&DeletionVector>) -> Vec
     };
     let mut out = Vec::new();
     let mut start = range.start;
-    let bounds = u32::try_from(range.start).unwrap_or(u32::MAX)..u32::try_from(range.end).unwrap_or(u32::MAX);
-    for deleted in deletions.rows().range(bounds) {
+    for deleted in deletions.rows().range(bounds(&range)) {
         let deleted = u64::from(deleted);
         if deleted > start {
             out.push(start..deleted);
@@ -82,12 +81,18 @@ pub(crate) fn num_live(range: &Range<u64>, deletions: Option<&DeletionVector>) -
     let Some(deletions) = deletions.filter(|_| rows > 0) else {
         return rows;
     };
-    let bound = |row: u64| u32::try_from(row).unwrap_or(u32::MAX);
-    let mut deleted = deletions.rows().range_cardinality(bound(range.start)..bound(range.end));
-    if range.end > u64::from(u32::MAX) && range.start <= u64::from(u32::MAX) {
-        deleted += u64::from(deletions.contains(u32::MAX));
+    rows.saturating_sub(deletions.rows().range_cardinality(bounds(range)))
+}
+
+/// A range that is not empty as deletions have it: they name rows up to the largest of 32 bits.
+pub(super) fn bounds(range: &Range<u64>) -> (Bound<u32>, Bound<u32>) {
+    match u32::try_from(range.start) {
+        Ok(start) => (
+            Bound::Included(start),
+            Bound::Included(u32::try_from(range.end.saturating_sub(1)).unwrap_or(u32::MAX)),
+        ),
+        Err(_) => (Bound::Excluded(u32::MAX), Bound::Unbounded),
     }
-    rows.saturating_sub(deleted)
 }
 
 /// `range` from its live row number `skip` on: found by counts, not one row after the other.
@@ -279,7 +284,13 @@ pub(crate) fn spans_within<R: IntoIterator<Item = Range<u64>>>(
     let mut ranges = ranges.into_iter();
     let mut current = ranges.next();
     std::iter::from_fn(move || loop {
-        let most = most(current.as_ref()?.start);
+        let range = current.as_mut()?;
+        *range = from_first_live(range.clone(), &deletions);
+        if range.is_empty() {
+            current = ranges.next();
+            continue;
+        }
+        let most = most(range.start);
         let room = size().min(most.rows).max(1);
         let unit = if room < unit { 1 } else { unit.max(1) };
         let (mut live, mut among) = (0, room.saturating_mul(most.spread));
@@ -300,6 +311,16 @@ pub(crate) fn spans_within<R: IntoIterator<Item = Range<u64>>>(
             return Some((group, live));
         }
     })
+}
+
+/// `range` from its first row on that lives.
+fn from_first_live(range: Range<u64>, deletions: &DeletionVector) -> Range<u64> {
+    let is_deleted = u32::try_from(range.start).is_ok_and(|row| deletions.contains(row));
+    match is_deleted && !range.is_empty() {
+        true if num_live(&range, Some(deletions)) == 0 => range.end..range.end,
+        true => behind_live(range.clone(), Some(deletions), 1).start - 1..range.end,
+        false => range,
+    }
 }
 
 /// Where a group ends that starts with `range`, which is of `among` rows at most, about `room` of which live: at a multiple of `unit`, or where
@@ -489,6 +510,20 @@ mod tests {
                 }
             }
         }
+        // A hole is crossed in one step, however small the groups are.
+        let hole = Arc::new(DeletionVector::new((10..50_000_000).collect()));
+        let around = spans_within(
+            [0..u64::from(u32::MAX)],
+            hole,
+            1,
+            || 1,
+            |_| Most {
+                spread: 2,
+                ..Most::default()
+            },
+        );
+        let starts: Vec<u64> = around.take(12).map(|(group, _)| group[0].start).collect();
+        assert_eq!(starts, (0..10).chain([50_000_000, 50_000_001]).collect::<Vec<_>>());
         let endless = spans_within(
             [0..u64::MAX],
             Arc::new(DeletionVector::default()),

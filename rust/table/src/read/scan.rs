@@ -17,6 +17,7 @@ use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use super::blobs::blob_bytes_per_row;
 use super::chunk::{count_chunk, ChunkPlan, ChunkSource, Kept, Output};
 use super::chunking::{chunk_size, readahead, threads, Ahead, Decoded, Ramp, Weight, Weights};
+use super::covering::{FAR_SPREAD, NEAR_SPREAD};
 use super::files::TableFiles;
 use super::fragment_reader::FragmentReader;
 use super::order::{ordered, Cut, OrderKey};
@@ -307,6 +308,12 @@ async fn source_of(files: &TableFiles, planned: &Planned, fragment: &Fragment) -
         page_ends: PageEnds::new(page_ends),
         blob_bytes_per_row,
         decoding: Decoding::SideBySide,
+        // Nobody knows how long the values are that are left out, and behind a network all of them are in memory at once.
+        spread: match files.store().is_far() {
+            true if !planned.decoded.is_fixed() => 0,
+            true => FAR_SPREAD,
+            false => NEAR_SPREAD,
+        },
         places: RowPlaces {
             fragment_id: reader.id(),
             rows_before: planned
@@ -467,7 +474,9 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                     match batch_size.filter(|_| !is_far) {
                         Some(batch) => {
                             let batch = batch.max(1) as u64;
-                            among_twice(rows, num_rows, among).div_ceil(batch).saturating_mul(batch)
+                            among_twice(rows, in_all - skipped, among)
+                                .div_ceil(batch)
+                                .saturating_mul(batch)
                         }
                         None => rows,
                     }
@@ -478,6 +487,7 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                     ..ends.page_ends.most(start, batch_size)
                 };
                 // Batches and requests are counted in rows that live; elsewhere the chunk's own task finds them.
+                let is_dense = hidden.is_none();
                 let spans = hidden
                     .clone()
                     .filter(|_| !is_far && batch_size.is_none() && num_rows == in_all - skipped);
@@ -494,7 +504,11 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                 let chunks = groups.map(move |(rows, live)| {
                     Ok(Chunk {
                         source: source.clone(),
-                        bytes: bytes_of(live),
+                        // Those that are left out are in memory for a while.
+                        bytes: bytes_of(match &spans {
+                            Some(_) => count(&rows),
+                            None => live.saturating_mul(if is_dense { 1 } else { SPREAD }),
+                        }),
                         rows,
                         deleted: spans.clone(),
                         kept: None,

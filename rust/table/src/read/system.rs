@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, UInt64Array};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
 
-use super::rows::count;
+use super::rows::{bounds, count};
 use crate::deletion::DeletionVector;
 use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
@@ -96,20 +96,28 @@ impl RowPlaces {
             (SystemColumn::RowId | SystemColumn::RowAddress, _) => self.fragment_id << 32,
             (SystemColumn::RowOffset, _) => self.rows_before.unwrap_or(0),
         };
-        let offsets = rows.iter().flat_map(Range::clone);
         let Some(deletions) = &self.deletions else {
+            let offsets = rows.iter().flat_map(Range::clone);
             return Arc::new(UInt64Array::from_iter_values(offsets.map(|offset| base + offset)));
         };
         let numbered = column == SystemColumn::RowOffset;
-        let place = |offset: u64| {
-            let local = u32::try_from(offset).ok()?;
-            if deletions.rows().contains(local) {
-                return None;
+        // Those that are deleted before a row, counted as the rows rise.
+        let (mut before, mut upto) = (0, 0);
+        let mut places = Vec::with_capacity(usize::try_from(count(rows)).unwrap_or(0));
+        for range in rows.iter().filter(|range| !range.is_empty()) {
+            let skipped = upto..range.start;
+            if numbered && !skipped.is_empty() {
+                before += deletions.rows().range_cardinality(bounds(&skipped));
             }
-            let before = if numbered { deletions.rows().rank(local) } else { 0 };
-            Some(base + offset - before)
-        };
-        Arc::new(offsets.map(place).collect::<UInt64Array>())
+            let mut deleted = deletions.rows().range(bounds(range)).map(u64::from).peekable();
+            for offset in range.clone() {
+                let is_deleted = deleted.next_if_eq(&offset).is_some();
+                before += u64::from(is_deleted && numbered);
+                places.push((!is_deleted).then(|| base + offset - before));
+            }
+            upto = range.end;
+        }
+        Arc::new(UInt64Array::from(places))
     }
 
     fn ids(&self, ids: &RowIdSequence, rows: &[Range<u64>]) -> ArrayRef {
