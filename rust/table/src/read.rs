@@ -26,6 +26,7 @@ mod take;
 mod tested_first;
 mod top_fields;
 mod views;
+mod wanted;
 mod zone_maps;
 
 pub use blobs::{locate_blobs, LocatedBlob, RowSelection};

@@ -24,7 +24,7 @@ use super::order::{ordered, Cut, OrderKey};
 use super::page_ends::{PageEnds, MOST_COLUMNS};
 use super::parts::{read_part, Left, Part};
 use super::projection::Projection;
-use super::rows::{behind_live, clip, count, first, groups_within, live, live_lazily, num_live, spans_within, Most};
+use super::rows::{clip, count, groups_within, live, Most};
 use super::statistics::{rule_out, GroupCounts};
 use super::steps::{steps_of, Step};
 use super::strict::strict;
@@ -32,6 +32,7 @@ use super::system::{read_lineage, rows_before, RowPlaces, SystemColumn};
 use super::tested_first::tested_first;
 use super::top_fields::TopFields;
 use super::views::with_views;
+use super::wanted::Wanted;
 use crate::deletion::DeletionVector;
 use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
@@ -41,9 +42,6 @@ use crate::row_ids::LineageParts;
 /// Fragments whose files are open or being opened, including the one that is being read: behind a network, and elsewhere, where there are more.
 const FILES_AHEAD: usize = 16;
 const NEAR_FILES_AHEAD: usize = 8;
-
-/// The rows of a chunk lie among so many times as many at most, deleted ones included: those are read, and in memory for a while.
-const SPREAD: u64 = 2;
 
 /// A scan's parameters.
 #[derive(Debug, Clone, Default)]
@@ -118,9 +116,6 @@ pub(super) struct Chunk {
     /// Whether it is the only one of the scan: it is read where it is waited for, as no other one could be read meanwhile.
     pub(super) is_alone: bool,
 }
-
-/// Groups of rows, and how many of each live.
-type Groups = Box<dyn Iterator<Item = (Vec<Range<u64>>, u64)> + Send>;
 
 impl Chunk {
     /// Its rows without those that are deleted.
@@ -398,54 +393,31 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                     Some(filter) => rule_out(filter, groups, vec![wanted], &planned.groups),
                     None => vec![wanted],
                 };
-                let live = ranges.iter().map(|range| num_live(range, hidden.as_deref()));
-                let in_all: u64 = live.sum();
-                let skipped = skip.min(in_all);
-                let num_rows = keep.min(in_all - skipped);
-                (skip, keep) = (skip - skipped, keep - num_rows);
-                let ranges = match ranges.as_slice() {
-                    // Without a filter.
-                    [all] if skipped > 0 => vec![behind_live(all.clone(), hidden.as_deref(), skipped)],
-                    _ => ranges,
-                };
-                let among: u64 = count(&ranges);
+                let wanted = Wanted::new(ranges, hidden, &mut skip, &mut keep);
                 let is_far = files.store().is_far();
                 let size = chunk_size(&source, reader.physical_rows(), batch_size, is_far, &planned.decoded);
                 let rest = planned.fragments.len().saturating_sub(next) as u64;
-                let chunks = (num_rows / size.rows).max(among / size.rows.saturating_mul(SPREAD));
-                if chunks.saturating_add(rest) >= threads().saturating_mul(2) {
+                if wanted.num_chunks(size.rows).saturating_add(rest) >= threads().saturating_mul(2) {
                     source.decoding = Decoding::Here;
                 }
                 let source = Arc::new(source);
                 // Few: at most one for each power of two, before all are full.
                 let mut sizes = Vec::new();
-                let mut left = num_rows;
+                let mut left = wanted.num_rows();
                 while left > 0 && sizes.last() != Some(&size.rows) {
                     let rows = ramp.next(size);
                     left = left.saturating_sub(rows);
                     sizes.push(rows);
                 }
                 let mut sizes = sizes.into_iter();
-                // Behind a network the requests count.
-                let spread = Most {
-                    spread: if is_far || batch_size.is_some() {
-                        u64::MAX
-                    } else {
-                        SPREAD
-                    },
-                    ..Most::default()
-                };
+                // Batches and requests are counted in rows that live.
+                let in_spans = !is_far && batch_size.is_none();
+                let spread = Wanted::spread(in_spans);
                 let (decoded, known) = (planned.decoded.clone(), planned.decoded.clone());
                 let bytes_of = move |rows: u64| {
                     // Behind a network the requests count, of which as many are to be under way as there can be.
                     let in_memory = if is_far { 0 } else { decoded.bytes_per_row() };
                     rows.saturating_mul(size.bytes_per_row.max(in_memory))
-                };
-                let live_rows = |hidden: Option<Arc<DeletionVector>>, ranges: Vec<Range<u64>>| {
-                    let rows = ranges
-                        .into_iter()
-                        .flat_map(move |range| live_lazily(range, hidden.clone()));
-                    first(rows, num_rows)
                 };
                 if size.tested_rows > 0 {
                     let plan = planned.plan.clone();
@@ -453,16 +425,17 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                     let few = planned.decoded.clone();
                     let most = move || few.bounded(size.few_rows, size, batch_size, is_far);
                     let is_alone = planned.fragments.len() == 1;
-                    let pieces = groups_within(
-                        live_rows(hidden, ranges),
-                        size.unit,
-                        size.tested_pieces(ramped),
-                        move |_| spread,
-                    );
+                    let near = move |_| Most {
+                        spread,
+                        ..Most::default()
+                    };
+                    let pieces = groups_within(wanted.rows(), size.unit, size.tested_pieces(ramped), near);
                     let chunks = tested_first(plan, source, pieces, size.unit, next_size, most, bytes_of, is_alone);
                     return Ok(Some((chunks, (next, skip, keep, opening, ramp))));
                 }
-                let is_alone = planned.fragments.len() == 1 && planned.decoded.is_known() && among <= size.rows;
+                let is_alone =
+                    planned.fragments.len() == 1 && planned.decoded.is_known() && wanted.among() <= size.rows;
+                let whole = batch_size.filter(|_| !is_far).map(|batch| wanted.whole_batches(batch));
                 let next_size = move || {
                     let rows = sizes.next().unwrap_or(size.rows);
                     let rows = if known.keeps_few() {
@@ -471,46 +444,25 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                         rows
                     };
                     let rows = known.bounded(rows, size, batch_size, is_far);
-                    match batch_size.filter(|_| !is_far) {
-                        Some(batch) => {
-                            let batch = batch.max(1) as u64;
-                            among_twice(rows, in_all - skipped, among)
-                                .div_ceil(batch)
-                                .saturating_mul(batch)
-                        }
-                        None => rows,
-                    }
+                    whole.as_ref().map_or(rows, |whole| whole(rows))
                 };
                 let ends = source.clone();
                 let most = move |start| Most {
-                    spread: spread.spread,
+                    spread,
                     ..ends.page_ends.most(start, batch_size)
                 };
-                // Batches and requests are counted in rows that live; elsewhere the chunk's own task finds them.
-                let is_dense = hidden.is_none();
-                let spans = hidden
-                    .clone()
-                    .filter(|_| !is_far && batch_size.is_none() && num_rows == in_all - skipped);
-                let groups: Groups = match spans.clone() {
-                    Some(deleted) => Box::new(spans_within(ranges, deleted, size.unit, next_size, most)),
-                    None => {
-                        let groups = groups_within(live_rows(hidden, ranges), size.unit, next_size, most);
-                        Box::new(groups.map(|rows| {
-                            let live = count(&rows);
-                            (rows, live)
-                        }))
-                    }
-                };
+                let times_read = wanted.times_read();
+                let (groups, deleted) = wanted.groups(size.unit, next_size, most, in_spans);
                 let chunks = groups.map(move |(rows, live)| {
                     Ok(Chunk {
                         source: source.clone(),
                         // Those that are left out are in memory for a while.
-                        bytes: bytes_of(match &spans {
+                        bytes: bytes_of(match &deleted {
                             Some(_) => count(&rows),
-                            None => live.saturating_mul(if is_dense { 1 } else { SPREAD }),
+                            None => live.saturating_mul(times_read),
                         }),
                         rows,
-                        deleted: spans.clone(),
+                        deleted: deleted.clone(),
                         kept: None,
                         is_alone,
                     })
@@ -520,12 +472,6 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
         }
     });
     per_fragment.try_flatten().boxed()
-}
-
-/// Of so many rows as many as lie among [`SPREAD`] times as many where `live` ones lie among `all`, evenly: batches are never cut for it.
-fn among_twice(rows: u64, live: u64, all: u64) -> u64 {
-    let lie = u128::from(rows) * u128::from(live) * u128::from(SPREAD) / u128::from(all.max(1));
-    u64::try_from(lie).unwrap_or(u64::MAX).clamp(1, rows.max(1))
 }
 
 /// Whether a scan may have enough before it has read all.
