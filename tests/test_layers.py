@@ -13,6 +13,7 @@ PYTHON = Path(__file__).parents[1] / "python"
 
 LEAVES = {
     "_native",
+    "cached",
     "declared_keys",
     "exceptions",
     "missing",
