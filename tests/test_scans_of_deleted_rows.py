@@ -108,7 +108,7 @@ def test_rows_keep_their_addresses(tmp_path: Path, seed: int, version: str) -> N
 @pytest.mark.parametrize("version", VERSIONS)
 def test_compaction_leaves_out_what_was_deleted(tmp_path: Path, seed: int, version: str) -> None:
     uri = str(tmp_path / "t")
-    kept = table_with_gaps(uri, seed + 100, version)
+    kept = table_with_gaps(uri, seed + 50, version)
     esker.dataset(uri).optimize.compact_files(materialize_deletions_threshold=0.0, num_threads=2)
     dataset = esker.dataset(uri)
     assert all(fragment.num_deletions == 0 for fragment in dataset.get_fragments())
