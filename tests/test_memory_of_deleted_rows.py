@@ -12,29 +12,12 @@ import pyarrow as pa
 import pytest
 
 import esker
-from tests.peaks import PEAK
+from tests.test_read_memory import PROGRAM
 
 LITTLE = 64 << 20
 NUMBERS, TEXTS, TEXT_BYTES = 1_200_000, 60_000, 6_000
 
-PROGRAM = (
-    PEAK
-    + """
-import sys
-library, tiny, uri, expression = sys.argv[1:]
-module = __import__(library)
-module.dataset(tiny).to_table(filter="id = 0")
-dataset = module.dataset(uri)
-def drained(**options):
-    return sum(batch.num_rows for batch in dataset.scanner(**options).to_batches())
-def compacted():
-    dataset.optimize.compact_files(materialize_deletions_threshold=0.0)
-    return module.dataset(uri).count_rows()
-before = peak()
-rows = eval(expression)
-print(rows, peak() - before)
-"""
-)
+COMPACTED = "(dataset.optimize.compact_files(materialize_deletions_threshold=0.0), module.dataset(uri).count_rows())[1]"
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pa.table({"id": ids} | {f"c{i}": ids % (i + 2) for i in range(12)}), folder / "numbers"
     )
     numbers.delete(f"id >= {NUMBERS // 4} and id % 300 != 0")
-    esker.write_dataset(pa.table({"id": [0]}), folder / "tiny")
+    esker.write_dataset(pa.table({"r": [0]}), folder / "tiny")
     field = pa.field("text", pa.string(), metadata={"lance-encoding:compression": "zstd"})
     schema = pa.schema([pa.field("id", pa.int64()), field])
 
@@ -65,11 +48,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("table", "expression"),
     [
-        *(("numbers", expression) for expression in ("drained()", "drained(batch_size=1024)", "compacted()")),
+        *(("numbers", expression) for expression in ("drained()", "drained(batch_size=1024)", COMPACTED)),
         ("numbers", "drained(filter='c3 >= 0', batch_size=1024)"),
         *((f"texts-{version}", "drained()") for version in ("2.0", "2.1")),
         *((f"texts-{version}", "drained(batch_size=64)") for version in ("2.0", "2.1")),
-        *((f"texts-{version}", "compacted()") for version in ("2.0", "2.1")),
+        *((f"texts-{version}", COMPACTED) for version in ("2.0", "2.1")),
     ],
 )
 def test_what_is_left_out_takes_little_memory(table: str, expression: str, folder: Path, tmp_path: Path) -> None:

@@ -232,9 +232,9 @@ impl Sources {
             let per_row = memory_of(&columns.read(&sample).await?) / SAMPLE_ROWS;
             size = size.min(self.unit_bytes / per_row.max(1)).clamp(1, most);
         }
-        let most = usize::try_from(self.unit_bytes.saturating_mul(FAR_SPREAD)).unwrap_or(usize::MAX);
+        let most_bytes = usize::try_from(self.unit_bytes.saturating_mul(FAR_SPREAD)).unwrap_or(usize::MAX);
         let units = groups(rows, size).map(|rows| Unit::Rows {
-            most,
+            most_bytes,
             columns: columns.clone(),
             outputs: outputs.clone(),
             rows,

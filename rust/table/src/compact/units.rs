@@ -49,7 +49,7 @@ pub(super) enum Unit {
         outputs: Arc<[Output]>,
         rows: Vec<Range<u64>>,
         /// The most bytes in memory of what is read of other rows with them.
-        most: usize,
+        most_bytes: usize,
     },
     /// Where the blobs of some rows lie.
     Blobs {
@@ -104,7 +104,7 @@ impl Unit {
         match self {
             Unit::Page { bytes, .. } => *bytes,
             // Short runs are read with what is between them.
-            Unit::Rows { rows, most, .. } if rows.len() > 1 => *most as u64,
+            Unit::Rows { rows, most_bytes, .. } if rows.len() > 1 => *most_bytes as u64,
             Unit::Rows { .. } | Unit::Blobs { .. } => unit_bytes,
         }
     }
@@ -128,14 +128,18 @@ impl Unit {
                 columns,
                 outputs,
                 rows,
-                most,
+                most_bytes,
             } => {
                 let ranges = match rows.len() {
                     _ if !columns.is_decoded() => Ranges::Raw,
                     0 | 1 => Ranges::One,
                     _ => Ranges::Several,
                 };
-                Ok(Piece::Batch(columns.read_covering(&rows, most).await?, outputs, ranges))
+                Ok(Piece::Batch(
+                    columns.read_covering(&rows, most_bytes).await?,
+                    outputs,
+                    ranges,
+                ))
             }
             Unit::Blobs { part, columns, rows } => {
                 let batch = columns.read(&rows).await?;

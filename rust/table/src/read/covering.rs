@@ -12,13 +12,13 @@ use crate::error::{Result, TableError};
 /// The cost of one more run of rows in a column, in bytes that could be read and filtered in the same time (measured: about 200 ns).
 pub(super) const RUN_COST: u64 = 1600;
 
-/// To decode takes as long as to read so many times fewer bytes.
-pub(super) const DECODED: u64 = 4;
-
 /// The same of runs that are near one another, whose bytes are in the processor's cache already.
 const NEAR_RUN_COST: u64 = 500;
 
-/// The rows that are read are so many times those that are wanted at most: of local files, and of others, and of what is compacted.
+/// To decode takes as long as to read so many times fewer bytes.
+pub(super) const DECODED: u64 = 4;
+
+/// The rows that are read are so many times those that are wanted at most: in scans of local files, and in scans of others and compactions.
 pub(crate) const NEAR_SPREAD: u64 = 4;
 pub(crate) const FAR_SPREAD: u64 = 2;
 
