@@ -235,3 +235,21 @@ def test_an_entry_that_comes_between_two_looks_is_read(tmp_path: Path) -> None:
     store = _watched(tmp_path, lambda verb, name: verb.startswith("list"), lambda: _fill(tmp_path, 1))
     found = table._snapshot.refresh(store)
     assert (found.version, found.num_files) == (3, 4)
+
+
+@pytest.mark.parametrize("name", ["json#1", "json.tmp", "checkpoint.parquet#1", "checkpoint.parquet.tmp"])
+def test_a_put_at_work_is_no_version_to_writers(name: str, tmp_path: Path) -> None:
+    _fill(tmp_path, 2)
+    # What deltalake links to the entry's name, or leaves there when it is killed before.
+    shutil.copy(tmp_path / _entry(1), tmp_path / "_delta_log" / f"{2:020}.{name}")
+    _fill(tmp_path, 1)
+    table = DeltaTable(tmp_path)
+    assert table.version() == 2
+    assert (table.delete("n = 1")["num_deleted_rows"], table.version()) == (3, 3)
+
+
+def test_a_table_is_made_where_another_was_about_to_be(tmp_path: Path) -> None:
+    (tmp_path / "_delta_log").mkdir()
+    (tmp_path / f"{_entry(0)}#1").write_bytes(b"{")
+    _fill(tmp_path, 1)
+    assert (DeltaTable(tmp_path).version(), DeltaTable(tmp_path).count()) == (0, 1)

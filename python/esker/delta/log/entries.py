@@ -16,7 +16,8 @@ from ...exceptions import CorruptFileError
 LOG = "_delta_log/"
 NO_TABLE = -1
 """The version of a table that is not there yet: its first entry makes version 0."""
-_VERSION = re.compile(r"^_delta_log/(\d{20})\.(json|checkpoint\.)")
+# To the end: a name that goes on, as that of a put at work does (`#1`), is that of no version.
+_VERSION = re.compile(r"^_delta_log/(\d{20})\.(?:json|checkpoint\.(?:[^/]*\.)?(?:parquet|json))\Z")
 
 
 def commit_path(version: int) -> str:
