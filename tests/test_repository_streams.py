@@ -131,6 +131,20 @@ def test_modes_are_those_of_files(repo: Repository) -> None:
         binary.write(b"x")
 
 
+@pytest.mark.parametrize("text", ["id,city\r\n1,Oslo\r\n", "é\r\n\r\nb\r", "a\rb\r\r\nc", "a\u2028b\nc"])
+def test_text_ends_lines_at_line_feeds_and_tells_bytes(text: str, repo: Repository) -> None:
+    target = repo.branch("main").object("a")
+    target.upload(text)
+    for count in range(len(text) + 1):
+        with target.reader("r") as reader:
+            read = reader.read(count)
+            assert (read, reader.tell()) == (text[:count], len(read.encode()))
+            reader.seek(0, os.SEEK_CUR)
+            assert reader.read() == text[count:]
+    with target.reader("r") as reader:
+        assert reader.readlines() == [line.decode() for line in io.BytesIO(text.encode()).readlines()]
+
+
 def test_bytes_arrive_whole_or_not_at_all(faulty: Faulty, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upload, "SHORT_BYTES", 1 << 16)
     data = b"".join(pieces(4))

@@ -75,7 +75,7 @@ class StoredObject(LacksNames):
             return False
 
     def reader(self, mode: Literal["r", "rb"] = "rb", pre_sign: bool | None = None) -> Any:
-        """Opens it for reading: bytes, or with `r` text in UTF-8. Seeking counts bytes.
+        """Opens it for reading: bytes, or with `r` text in UTF-8. Lines end at line feeds, seeking counts bytes.
 
         Args:
             mode: `rb` or `r`.
@@ -84,7 +84,7 @@ class StoredObject(LacksNames):
         if mode not in ("r", "rb"):
             raise InvalidArgumentError(f"expected the mode 'r' or 'rb', found {mode!r}")
         raw = io.BufferedReader(ObjectReader(self._view.core, *self._place()), 1 << 16)
-        return TextReader(raw, encoding="utf-8", newline="") if mode == "r" else raw
+        return TextReader(raw, encoding="utf-8", newline="\n") if mode == "r" else raw
 
     def read_range(self, start: int, end: int) -> bytes:
         """Some of its bytes, from `start` to before `end`."""
