@@ -16,7 +16,8 @@ import pytest
 
 from esker.exceptions import AlreadyExistsError, EskerError, InvalidArgumentError, NotFoundError
 from esker.repo import Repository, repository
-from esker.repo.objects import upload
+from esker.repo.objects import object_io, upload
+from esker.repo.objects.object_io import read_range
 from tests.faulty import Faulty
 from tests.servers import S3Server
 
@@ -143,6 +144,43 @@ def test_text_ends_lines_at_line_feeds_and_tells_bytes(text: str, repo: Reposito
             assert reader.read() == text[count:]
     with target.reader("r") as reader:
         assert reader.readlines() == [line.decode() for line in io.BytesIO(text.encode()).readlines()]
+
+
+def test_a_read_asks_for_few_large_ranges(repo: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = repo.branch("main").object("a")
+    data = b"0123456789abcde\n" * (1 << 16)
+    target.upload(data)
+    ranges: list[int] = []
+
+    def counted(core: Any, info: Any, commit: str, start: int, end: int) -> bytes:
+        ranges.append(end - start)
+        return read_range(core, info, commit, start, end)
+
+    def ways() -> Iterator[tuple[int, bytes]]:
+        yield 1, target.reader().read()
+        yield 1, target.reader("r").read().encode()
+        yield 16, b"".join(target.reader())
+        yield 16, "".join(target.reader("r")).encode()
+        with target.reader("r") as reader:
+            yield 17, "".join(iter(lambda: reader.read(1000), "")).encode()
+        with target.reader() as reader:
+            reader.seek(-16, os.SEEK_END)
+            assert (reader.read(), reader.read(), reader.tell()) == (data[-16:], b"", len(data))
+            reader.seek(len(data) + 5)
+            assert (reader.read(), reader.tell()) == (b"", len(data) + 5)
+
+    monkeypatch.setattr(object_io, "read_range", counted)
+    for most, read in ways():
+        assert read == data
+        assert 0 < len(ranges) <= most
+        ranges.clear()
+    monkeypatch.setattr(object_io, "PIECE_BYTES", 1 << 19)
+    assert target.reader().read() == data
+    assert ranges[-2:] == [1 << 19, 1 << 19]
+    reader = target.reader()
+    raw = reader.raw
+    reader.close()
+    assert (reader.closed, raw.closed) == (True, True)
 
 
 def test_bytes_arrive_whole_or_not_at_all(faulty: Faulty, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

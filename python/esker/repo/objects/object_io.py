@@ -54,8 +54,19 @@ class ObjectReader(LacksNames, io.RawIOBase):
         self._info = info
         self._commit_id = commit_id
         self._at = 0
+        self._is_closed = False
         self.name = info.path
         self.mode = "rb"
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed. A buffer asks before each line, and `io`'s own answer looks for a name in vain."""
+        return self._is_closed
+
+    def close(self) -> None:
+        """Closes it."""
+        self._is_closed = True
+        super().close()
 
     def readable(self) -> bool:
         """True."""
@@ -86,6 +97,25 @@ class ObjectReader(LacksNames, io.RawIOBase):
         buffer[: len(data)] = data
         self._at = end
         return len(data)
+
+    def readall(self) -> bytes:
+        """Reads the rest, in pieces that are worth a request each."""
+        end = max(self._at, self._info.size_bytes)
+        places = range(self._at, end, PIECE_BYTES)
+        ranges = [(at, min(at + PIECE_BYTES, end)) for at in places]
+        data = b"".join(read_range(self._core, self._info, self._commit_id, *one) for one in ranges)
+        self._at = end
+        return data
+
+
+class BufferedObjectReader(io.BufferedReader):
+    """Reads ahead, also for text, which asks for a few thousand bytes each time."""
+
+    def read1(self, size: int = -1, /) -> bytes:
+        """What is in the buffer, which is filled first if it is empty."""
+        if size > 0:
+            self.peek()
+        return super().read1(size)
 
 
 class TextReader(io.TextIOWrapper):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Iterable, Mapping, Set
 from typing import Any, Literal
@@ -12,7 +11,16 @@ from ..errors import ExpiredError
 from ..sdk_names import LacksNames
 from ..text import check_pairs, check_text
 from .object_info import ObjectInfo
-from .object_io import PIECE_BYTES, ByteSource, ObjectReader, ObjectWriter, TextReader, TextWriter, read_range
+from .object_io import (
+    PIECE_BYTES,
+    BufferedObjectReader,
+    ByteSource,
+    ObjectReader,
+    ObjectWriter,
+    TextReader,
+    TextWriter,
+    read_range,
+)
 from .ref_view import BranchView, RefView
 from .staging import Staging
 
@@ -83,7 +91,7 @@ class StoredObject(LacksNames):
         """
         if mode not in ("r", "rb"):
             raise InvalidArgumentError(f"expected the mode 'r' or 'rb', found {mode!r}")
-        raw = io.BufferedReader(ObjectReader(self._view.core, *self._place()), 1 << 16)
+        raw = BufferedObjectReader(ObjectReader(self._view.core, *self._place()), 1 << 16)
         return TextReader(raw, encoding="utf-8", newline="\n") if mode == "r" else raw
 
     def read_range(self, start: int, end: int) -> bytes:
