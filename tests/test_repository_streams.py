@@ -144,6 +144,9 @@ def test_text_ends_lines_at_line_feeds_and_tells_bytes(text: str, repo: Reposito
             assert reader.read() == text[count:]
     with target.reader("r") as reader:
         assert reader.readlines() == [line.decode() for line in io.BytesIO(text.encode()).readlines()]
+    with target.reader("r") as reader, target.reader() as binary:
+        for line in reader:
+            assert (line.encode(), reader.tell()) == (binary.readline(), binary.tell())
 
 
 def test_a_read_asks_for_few_large_ranges(repo: Repository, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,6 +123,12 @@ class TextReader(io.TextIOWrapper):
 
     mode = "r"
 
+    def __next__(self) -> str:  # type: ignore[override]
+        """The next line; where it ends may be told, which the base class refuses."""
+        if line := self.readline():
+            return line
+        raise StopIteration
+
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Moves to a byte, from the start, from here or from the end."""
         if not offset or whence not in (io.SEEK_CUR, io.SEEK_END):
