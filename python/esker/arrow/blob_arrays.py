@@ -80,7 +80,8 @@ def marked_blobs(rows: pa.RecordBatchReader, table: pa.Schema) -> pa.RecordBatch
 
 def marked_schema(found: pa.Schema, table: pa.Schema) -> pa.Schema:
     """The schema `found`, of rows whose blobs are bytes, with blob columns of `table` marked by field metadata."""
-    fields = [_marked(field, table.field(field.name)) if field.name in table.names else field for field in found]
+    known = frozenset(table.names)
+    fields = [_marked(field, table.field(field.name)) if field.name in known else field for field in found]
     return pa.schema(fields, metadata=found.metadata)
 
 
