@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -56,9 +57,8 @@ class MergeRows:
             source = _whole_numbers(_of_keys(source, on), table)
         check_columns(source.schema, table, on=on, insert=insert, update=update)
         # Columns that the source lacks keep their values, or are null in new rows: conform to the others only.
-        fields = [
-            _present(field, source.schema.field(field.name), on) for field in table if field.name in source.schema.names
-        ]
+        given = frozenset(source.schema.names)
+        fields = [_present(field, source.schema.field(field.name), on) for field in table if field.name in given]
         present = pa.schema(fields, metadata=table.metadata)
         self._source: BatchSource = conform(source, present)
         self._materialized = isinstance(data_obj, pa.Table | pa.RecordBatch | dict | list)
@@ -92,10 +92,11 @@ def _of_keys(source: BatchSource, on: Sequence[str]) -> BatchSource:
 def _whole_numbers(source: BatchSource, table: pa.Schema) -> BatchSource:
     """Keys that are integers of another width in the table's; a row with one that does not fit there has no like."""
     types = pa.types
+    known = frozenset(table.names)
     other = [
         name
         for name in source.schema.names
-        if name in table.names
+        if name in known
         and source.schema.field(name).type != table.field(name).type
         and types.is_integer(source.schema.field(name).type)
         and types.is_integer(table.field(name).type)
@@ -133,13 +134,14 @@ def check_columns(source: pa.Schema, table: pa.Schema, *, on: Sequence[str], ins
         InvalidArgumentError: The source has a column twice.
         SchemaMismatchError: A column is not in the table, or a required one is missing.
     """
-    names = list(source.names)
+    names, known = list(source.names), frozenset(table.names)
+    times = Counter(names)
     for name in names:
-        if names.count(name) > 1:
+        if times[name] > 1:
             raise InvalidArgumentError(
                 f"duplicate column name {name!r} in the source, name each column once", column=name
             )
-        if name not in table.names:
+        if name not in known:
             raise SchemaMismatchError(
                 f"source column {name!r} is not in the table, expected one of {sorted(table.names)}; leave it out",
                 column=name,
@@ -150,7 +152,7 @@ def check_columns(source: pa.Schema, table: pa.Schema, *, on: Sequence[str], ins
             raise SchemaMismatchError(
                 f"key column {name!r} is missing in the source, expected it among {names}", column=name
             )
-        if name in table.names and _lacks(source.field(name).type, table.field(name).type):
+        if name in known and _lacks(source.field(name).type, table.field(name).type):
             raise SchemaMismatchError(
                 f"key column {name!r} lacks fields, expected {table.field(name).type} to compare, "
                 f"found {source.field(name).type}",
