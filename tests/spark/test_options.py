@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import types as T
 
@@ -257,3 +258,22 @@ def test_a_map_is_refused_before_any_task_by_the_option_that_allows_it(tmp_path:
         planned(uri, frame, dataStorageVersion="2.1")
     wrote(uri, frame, [{"m": [("a", 1)]}])
     assert read(uri) == [{"m": [("a", 1)]}]
+
+
+@pytest.mark.parametrize("name", ["a.b", "a`b", "", "_rowid", "_rowaddr", "_rowoffset"])
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_a_name_that_a_table_cannot_have_is_refused_before_any_task_runs(tmp_path: Path, name: str, mode: str) -> None:
+    uri = tmp_path / "t.lance"
+    if mode == "overwrite":
+        esker.write_dataset(pa.table({"id": [1]}), uri)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InvalidArgumentError, match="expected a column name that can be read back"):
+        EskerSource({"path": str(uri)}).writer(T.StructType().add(name, T.LongType()), mode == "overwrite")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_type_that_no_file_can_hold_is_refused_before_any_task_runs(tmp_path: Path) -> None:
+    schema = T.StructType().add("items", T.ArrayType(T.StructType()))
+    with pytest.raises(UnsupportedError, match=r"'items.item' .* structs without fields in a list"):
+        EskerSource({"path": str(tmp_path / "t.lance")}).writer(schema, False)
+    assert not list(tmp_path.iterdir())

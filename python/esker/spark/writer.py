@@ -175,7 +175,7 @@ def plan_write(
     Raises:
         AlreadyExistsError: The save mode is "error", and there is a table.
         NotFoundError: There is no table, and a branch of another one belongs there.
-        InvalidArgumentError: The DataFrame has no columns.
+        InvalidArgumentError: The DataFrame has no columns, or one whose name a table cannot have.
         SchemaMismatchError: The DataFrame does not fit the table that it is appended to.
         UnsupportedError: A column has a type that a table cannot hold, or the table is from a newer writer.
     """
@@ -212,6 +212,9 @@ def plan_write(
     if manifest is not None:
         manifest.check_writable()
     _check_maps(plan.arrow_schema, plan.data_storage_version)
+    if plan.replace:
+        # Without rows nothing is put, and types that no file can hold are refused as in a task.
+        plan.write(plan.store(), ())
     return plan
 
 
@@ -236,7 +239,10 @@ def _planned_schema(
         check_vectors(options.vectors or {}, there)
         return manifest.schema
     kept = None if manifest is None or options.overwrite_schema else pa.schema(manifest.schema)
-    return Schema.from_arrow(replacing_schema(schema, kept, options.vectors))
+    made = Schema.from_arrow(replacing_schema(schema, kept, options.vectors))
+    # The commit would refuse the same, after all tasks have run.
+    made.check_column_names(None if manifest is None else manifest.schema)
+    return made
 
 
 def _fragments(messages: Sequence[WriterCommitMessage | None]) -> list[bytes]:
