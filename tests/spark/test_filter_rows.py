@@ -202,6 +202,7 @@ def test_texts_of_a_delta_table_that_a_filter_takes_otherwise_than_spark(
         ("right(s, 2) = 'ba' AND left(s, 2) = 'ab'", [2], [2]),
         ("regexp_replace(s, 'a', 'z') = 'zba'", [2], []),
         ("regexp_replace(s, 'a', 'z') = 'zbz'", [], [2]),
+        ("initcap(s || '-b') = 'Ab-B'", [0], []),
         ("ln(d) IS NULL", [2], [1, 2]),
         ("NOT isnan(d)", [0, 1], [0, 1, 2]),
         ("extract(dow FROM dt) = 0", [0], []),
