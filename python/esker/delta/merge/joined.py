@@ -21,6 +21,7 @@ from .sql_parts import names_column
 
 _SOURCE = "esker.source"
 """What the source is called where the caller gives it no alias."""
+_WORD = re.compile(r"\w+")
 _UNKNOWN = re.compile(r"expected a column, found (.+?): there are")
 _LENGTH = pa.field("esker.length", pa.int8())
 """A column that is always there, so that a batch has a length where no column is read."""
@@ -157,7 +158,10 @@ class JoinedColumns:
             for field in schema
             if seen[field.name.lower()] == 1 and field.name.lower() not in taken
         }
-        self._whole = self._schema({side: schema.names for side, schema in self._sides.items()}, list(self._alone))
+        self._names = {side: schema.names for side, schema in self._sides.items()}
+        self._spelt = {side: _Spelt(names) for side, names in self._names.items()}
+        self._whole = self._schema(self._names, list(self._alone))
+        self._all_names = self._whole.names
 
     def _schema(self, wanted: dict[str, list[str]], alone: Sequence[str]) -> pa.Schema:
         fields = []
@@ -173,12 +177,32 @@ class JoinedColumns:
         Raises:
             InvalidArgumentError: It does not parse, names no column, or one that both sides have.
         """
-        prepared = clock_in_zone(columns_in_backticks(sql), self._whole.names, self._session_timezone)
+        prepared = clock_in_zone(columns_in_backticks(sql), self._all_names, self._session_timezone)
         with in_own_words(sql, prepared), self._in_own_names():
-            whole = Expression.parse_sql(prepared, self._whole, True)
-            paths = _paths(prepared, self._whole)
-            found = self._bound(prepared, paths, whole) if paths is not None else None
-            return found or self._bound(prepared, self._all(whole), whole) or self._unread(whole)
+            return self._parsed(prepared, self._near(prepared)) or self._parsed_among_all(prepared)
+
+    def _near(self, sql: str) -> pa.Schema:
+        """The columns that it may read: to parse it among all of many takes long."""
+        wanted = {side: spelt.within(sql) for side, spelt in self._spelt.items()}
+        return self._schema(wanted, [name for names in wanted.values() for name in names if name in self._alone])
+
+    def _parsed(self, sql: str, near: pa.Schema) -> JoinedExpression | None:
+        """The expression, if it is one of some of the columns of these alone."""
+        try:
+            whole = Expression.parse_sql(sql, near, True)
+        except InvalidArgumentError:
+            return None
+        paths = _paths(sql, near)
+        # All of a side is more than what is near.
+        if paths is None or any(top in self._aliases and inner is None for top, inner in paths):
+            return None
+        return self._bound(sql, paths, whole)
+
+    def _parsed_among_all(self, sql: str) -> JoinedExpression:
+        whole = Expression.parse_sql(sql, self._whole, True)
+        paths = _paths(sql, self._whole)
+        found = self._bound(sql, paths, whole) if paths is not None else None
+        return found or self._bound(sql, self._all(whole), whole) or self._unread(whole)
 
     @contextmanager
     def _in_own_names(self) -> Iterator[None]:
@@ -255,6 +279,25 @@ class JoinedColumns:
         if not (pa.types.is_boolean(found.type) or pa.types.is_null(found.type)):
             raise InvalidArgumentError(f"{what}: expected a condition, which is true or false, found {sql!r}")
         return found
+
+
+class _Spelt:
+    """Names of columns, by the words that SQL spells them with."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._words: dict[str, list[str]] = {}
+        self._others = []
+        for name in names:
+            if _WORD.fullmatch(name):
+                self._words.setdefault(name.lower(), []).append(name)
+            else:
+                self._others.append(name)
+
+    def within(self, sql: str) -> list[str]:
+        """Those that SQL may name, in whatever case."""
+        lower = sql.lower()
+        found = [name for word in dict.fromkeys(_WORD.findall(lower)) for name in self._words.get(word, ())]
+        return found + [name for name in self._others if name.lower().replace("`", "``") in lower]
 
 
 def _paths(sql: str, schema: pa.Schema) -> list[tuple[str, str | None]] | None:

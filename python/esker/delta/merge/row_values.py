@@ -109,9 +109,10 @@ def bind_clause(
     given = dict(clause.assignments)
     if clause.takes_all:
         left_out = {name.lower() for name in clause.except_columns}
+        exact = frozenset(names)
+        by_lower = {own.lower(): own for own in reversed(names)}
         for name in source.names:
-            found = next((own for own in names if own == name), None)
-            found = found or next((own for own in names if own.lower() == name.lower()), None)
+            found = name if name in exact else by_lower.get(name.lower())
             if found is not None and name.lower() not in left_out:
                 values[found] = columns.source_column(name)
                 as_they_are[found] = name

@@ -35,7 +35,8 @@ class ChosenColumns:
     """
 
     def __init__(self, asked: Sequence[str] | None, there: pa.Schema) -> None:
-        self._paths = [_path(name, there) for name in (there.names if asked is None else asked)]
+        known = frozenset(there.names)
+        self._paths = [_path(name, there, known) for name in (there.names if asked is None else asked)]
         self.read: list[str] = list(dict.fromkeys(path[0] for path in self._paths))
         """The columns to read for it."""
         self.schema: pa.Schema = pa.schema([_field(path, there) for path in self._paths])
@@ -65,10 +66,12 @@ class ChosenColumns:
         return type(rows).from_arrays(columns, schema=self.schema)
 
 
-def _path(name: str, there: pa.Schema) -> list[str]:
+def _path(name: str, there: pa.Schema, known: frozenset[str]) -> list[str]:
     if not isinstance(name, str):
         raise TypeError(f"expected names of columns, found {name!r}")
-    first, *inner = [name] if name in there.names else name.split(".")
+    if name in known:
+        return [name]
+    first, *inner = name.split(".")
     found: Any = there
     for part in [first, *inner]:
         names = _names(found)

@@ -8,6 +8,7 @@ Spec: "Column Mapping", "Reader Requirements for Column Mapping", "Type Widening
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
@@ -38,23 +39,33 @@ def physical_name(field: pa.Field, mode: MappingMode) -> str:
     return str(metadata[PHYSICAL_NAME].decode())
 
 
-def find(fields: list[pa.Field], wanted: pa.Field, mode: MappingMode) -> int | None:
-    """Which of a file's fields is the wanted one of the table.
+class FileFields:
+    """The fields of a file, or of a struct in it, as they are found for fields of the table.
 
     Example:
         >>> import pyarrow as pa
-        >>> from esker.delta.read.conform import find
-        >>> find([pa.field("b", pa.int8())], pa.field("a", pa.int8()), "none") is None
-        True
+        >>> from esker.delta.read.conform import FileFields
+        >>> there = FileFields([pa.field("b", pa.int8())], "none")
+        >>> there.find(pa.field("a", pa.int8())) is None, there.find(pa.field("b", pa.int8()))
+        (True, 0)
     """
-    metadata = wanted.metadata or {}
-    if mode == "id" and COLUMN_ID in metadata:
-        ids = [(field.metadata or {}).get(_FILE_ID) for field in fields]
-        if any(found is not None for found in ids):
-            return ids.index(metadata[COLUMN_ID]) if metadata[COLUMN_ID] in ids else None
-    name = physical_name(wanted, mode)
-    names = [field.name for field in fields]
-    return names.index(name) if name in names else None
+
+    def __init__(self, fields: Sequence[pa.Field], mode: MappingMode) -> None:
+        self._mode = mode
+        self._names: dict[str, int] = {}
+        self._ids: dict[bytes, int] = {}
+        for place, field in enumerate(fields):
+            self._names.setdefault(field.name, place)
+            id_ = (field.metadata or {}).get(_FILE_ID) if mode == "id" else None
+            if id_ is not None:
+                self._ids.setdefault(id_, place)
+
+    def find(self, wanted: pa.Field) -> int | None:
+        """Which of them is a field of the table."""
+        metadata = wanted.metadata or {}
+        if self._ids and COLUMN_ID in metadata:
+            return self._ids.get(metadata[COLUMN_ID])
+        return self._names.get(physical_name(wanted, self._mode))
 
 
 def plain(type_: pa.DataType) -> pa.DataType:
@@ -133,10 +144,10 @@ def _struct(array: pa.Array, type_: pa.DataType, mode: MappingMode, column: str)
         raise _unfit(array.type, type_, column)
     there = [array.type.field(i) for i in range(array.type.num_fields)]
     flat = array.flatten() if array.offset else [array.field(i) for i in range(len(there))]
-    parts = []
+    fields, parts = FileFields(there, mode), []
     for index in range(type_.num_fields):
         wanted = type_.field(index)
-        found = find(there, wanted, mode)
+        found = fields.find(wanted)
         if found is None:
             parts.append(pa.nulls(len(array), plain(wanted.type)))
         else:

@@ -17,7 +17,7 @@ import pyarrow.fs as pa_fs
 from ..._native.delta import Snapshot, deletion_vector_elsewhere, read_deletion_vector
 from ..._native.store import Store
 from ...exceptions import UnsupportedError
-from .conform import MappingMode, conform, find, physical_name, plain
+from .conform import FileFields, MappingMode, conform, physical_name, plain
 from .file_errors import each_batch, file_errors
 from .filesystem import FileLocator
 from .filters import BoundFilter
@@ -131,8 +131,10 @@ class TableFileReader:
         parquet = opened.parquet
         there = list(parquet.schema_arrow)
         fields = [*(self.annotated.field(name) for name in columns), *extra]
-        found = [None if field.name in file.partition else find(there, field, self.mode) for field in fields]
-        names = sorted({there[index].name for index in found if index is not None})
+        in_file = FileFields(there, self.mode)
+        found = [None if field.name in file.partition else in_file.find(field) for field in fields]
+        wanted = {there[index].name for index in found if index is not None}
+        names = sorted(wanted)
         groups = [group] if group is not None else None
         if groups is None:
             groups = self._row_groups(parquet, sources.of(filesystem, path), file, where)
@@ -152,7 +154,7 @@ class TableFileReader:
             batches = each_batch(opened.numbered(names, groups), self.version, file.path)
         target = pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in fields])
         # pyarrow filters no views, in which deltalake writes texts.
-        is_filtered_first = bool(names) and not any("view" in str(f.type) for f in there if f.name in names)
+        is_filtered_first = bool(names) and not any("view" in str(f.type) for f in there if f.name in wanted)
         # Where most rows may be dropped only those that stay are numbered.
         is_late = where is not None and where.sql is not None
         # Deletion vectors name rows by their number in the file.
@@ -242,9 +244,10 @@ class TableFileReader:
         if where is None or len(every) < 2:
             return every
         there = list(parquet.schema_arrow)
+        in_file = FileFields(there, self.mode)
         names = {}
         for field in self.annotated:
-            index = None if field.name in file.partition else find(there, field, self.mode)
+            index = None if field.name in file.partition else in_file.find(field)
             if index is not None:
                 names[field.name] = there[index].name
         expression = where.implied if self.mode == "none" and where.expression is not None else None

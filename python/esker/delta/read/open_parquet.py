@@ -58,8 +58,10 @@ class OpenParquet:
                 batch_size=self._rows_at_once(group, names), row_groups=[group], columns=names
             )
             for batch in batches:
-                for name in names:
-                    sizes[name] += batch.column(name).nbytes
+                for name, values in zip(batch.schema.names, batch.columns, strict=True):
+                    # A name with a dot may bring what it begins with.
+                    if name in sizes:
+                        sizes[name] += values.nbytes
                 yield first, batch
                 first += batch.num_rows
             rows = max(1, first - self.starts[group])
@@ -99,9 +101,9 @@ class OpenParquet:
             rows: The numbers of the rows in the file, ascending.
             place: The store that the file is in, and its path there.
         """
-        there = self.parquet.schema_arrow.names
+        there = {name: place for place, name in reversed(list(enumerate(self.parquet.schema_arrow.names)))}
         at_once = min(self._rows_at_once(group, names) for group in groups)
-        columns = [there.index(name) for name in names]
+        columns = [there[name] for name in names]
         found = FileRows(*place, columns=columns, groups=list(groups), rows=rows, batch_rows=at_once)
         first = 0
         for part in found:
