@@ -29,7 +29,7 @@ def locate(path: str | os.PathLike[str], storage_options: Mapping[str, str] | No
     folder, _, name = absolute(path).rpartition("/")
     if not name or folder.endswith(":/") or os.fspath(path).endswith(("/", os.sep)):
         raise InvalidArgumentError(f"expected the path of a file, found {os.fspath(path)!r}", path=os.fspath(path))
-    if "://" in folder and not folder.startswith("memory://"):
+    if "://" in folder and not folder.lower().startswith("memory://"):
         # The store percent-decodes its root; the name is decoded here.
         name = unquote(name)
     return resolve(folder or "/", storage_options=storage_options), name

@@ -34,7 +34,7 @@ pub fn open(uri: &str, options: &HashMap<String, String>, durable: bool) -> Resu
 /// The scheme of a URI, or `None` for a plain path. A colon alone does not make a scheme (`a:b` is
 /// a file name), except in `file:/path`, which Hadoop writes.
 fn scheme(uri: &str) -> Option<&str> {
-    if uri.starts_with("file:/") {
+    if behind("file:", uri).is_some_and(|rest| rest.starts_with('/')) {
         return Some("file");
     }
     let (scheme, _) = uri.split_once("://")?;
@@ -45,12 +45,18 @@ fn scheme(uri: &str) -> Option<&str> {
     (starts_well && goes_on_well).then_some(scheme)
 }
 
+/// What follows a scheme, whose letters may be small or large.
+fn behind<'a>(scheme: &str, uri: &'a str) -> Option<&'a str> {
+    let (start, rest) = uri.split_at_checked(scheme.len())?;
+    start.eq_ignore_ascii_case(scheme).then_some(rest)
+}
+
 fn open_local(uri: &str, root: PathBuf, durable: bool) -> Result<StoreRef> {
     Ok(Arc::new(LocalStore::new(uri, root, durable)?))
 }
 
 fn open_memory(uri: &str) -> Result<StoreRef> {
-    let rest = uri.strip_prefix("memory://").unwrap_or_default().trim_end_matches('/');
+    let rest = behind("memory://", uri).unwrap_or_default().trim_end_matches('/');
     let (name, prefix) = rest.split_once('/').unwrap_or((rest, ""));
     if name.is_empty() {
         let message = "expected a name, as in memory://NAME: all who use that name share its objects";
@@ -82,7 +88,7 @@ fn plain_path(uri: &str) -> Result<PathBuf> {
 
 fn file_path(uri: &str) -> Result<PathBuf> {
     let refuse = |message: &str| Err(StoreError::invalid_argument(uri, message));
-    let rest = uri.strip_prefix("file:").unwrap_or_default();
+    let rest = behind("file:", uri).unwrap_or_default();
     let path = match rest.strip_prefix("//") {
         None => rest,
         Some(rest) => match rest.strip_prefix("localhost").unwrap_or(rest) {
@@ -103,7 +109,7 @@ fn file_path(uri: &str) -> Result<PathBuf> {
 pub fn object(uri: &str) -> Option<(&str, String)> {
     let (root, name) = uri.rsplit_once('/')?;
     let name = match scheme(uri) {
-        Some("file") => percent_decode(name)?,
+        Some(scheme) if scheme.eq_ignore_ascii_case("file") => percent_decode(name)?,
         _ => name.to_owned(),
     };
     (!name.is_empty()).then_some((root, name))

@@ -271,7 +271,7 @@ class DeltaStorageHandler(pa_fs.FileSystemHandler):  # type: ignore[misc]
     def _modified_ns(self, meta: ObjectMeta) -> int | None:
         """When an object was changed; a file system tells it finer than the store."""
         root = self._uri if self._uri.startswith("/") else None
-        if self._uri.startswith("file://"):
+        if self._uri.lower().startswith("file://"):
             root = unquote(urlparse(self._uri).path)
         if root is not None:
             try:

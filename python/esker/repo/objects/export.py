@@ -33,8 +33,8 @@ def check_exportable(paths: Iterable[str], destination: str) -> int:
         >>> check_exportable(["a", "b/c"], "/out")
         2
     """
-    in_folders = "://" not in destination or destination.startswith("file://")
-    is_far = not in_folders and not destination.startswith("memory://")
+    in_folders = "://" not in destination or destination.lower().startswith("file://")
+    is_far = not in_folders and not destination.lower().startswith("memory://")
     found: list[str] = []
     wrong = count = 0
     before: list[str] = []

@@ -20,6 +20,8 @@ fn test_every_way_to_write_a_path_opens_the_same_folder() {
         format!("file://{encoded}"),
         format!("file://localhost{path}"),
         format!("file:{path}"),
+        format!("FILE://{encoded}"),
+        format!("File:{path}"),
     ] {
         assert_eq!(paths(&opened(&uri), ""), ["a"], "{uri}");
     }
@@ -37,7 +39,7 @@ fn test_a_colon_does_not_make_a_scheme() {
 fn test_memory_is_shared_by_name() {
     put(&opened("memory://opening-one/t"), "a", "x");
     assert_eq!(paths(&opened("memory://opening-one/t/"), ""), ["a"]);
-    assert_eq!(paths(&opened("memory://opening-one"), ""), ["t/a"]);
+    assert_eq!(paths(&opened("Memory://opening-one"), ""), ["t/a"]);
     assert!(paths(&opened("memory://opening-two"), "").is_empty());
 }
 
