@@ -18,8 +18,42 @@ use crate::container::{ColumnMeta, PageMeta};
 use crate::error::Result;
 use crate::v2_0::read::{pages_of, PageRows};
 
-/// Pages up to this size are read whole and kept.
+/// Pages up to this size are read whole and kept,
 const SMALL_PAGE: u64 = 32 * 1024;
+
+/// unless those of one read have more bytes than this together: in a wide table they are all that there is. From a store behind a network
+/// they are read whole in any case, as their parts would be asked for one after the other.
+const SMALL_PAGES: u64 = 8 * 1024 * 1024;
+
+/// No more whole pages of a near store are kept when this part is taken of what may be kept.
+const KEPT_PART: usize = 4;
+
+/// What is done with small pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SmallPages {
+    /// They are read whole, and kept.
+    Whole,
+    /// The same, once for all reads that come at the same time.
+    WholeInTurns,
+    /// They are read like others.
+    InParts,
+}
+
+impl SmallPages {
+    fn of(file: &LeafFile, reads: &[PageRead]) -> Result<SmallPages> {
+        if file.container().store().is_far() {
+            return Ok(SmallPages::WholeInTurns);
+        }
+        let mut bytes: u64 = 0;
+        for read in reads {
+            bytes = bytes.saturating_add(small_span(read.page()?).map_or(0, |span| span.end - span.start));
+        }
+        Ok(match bytes > SMALL_PAGES {
+            true => SmallPages::InParts,
+            false => SmallPages::Whole,
+        })
+    }
+}
 
 /// A page of which rows are wanted, on its way to be loaded.
 struct PageRead {
@@ -62,23 +96,24 @@ pub(crate) async fn fetch(file: &LeafFile, leaves: &[Arc<Leaf>], rows: &[Range<u
     for (number, leaf) in leaves.iter().enumerate() {
         page_reads(file, number, leaf, rows, &mut reads)?;
     }
+    let small = SmallPages::of(file, &reads)?;
     // A dictionary is decoded once, however many reads of its page come at the same time.
     let mut shared: Vec<(usize, usize)> = Vec::new();
     for read in &reads {
-        shared.extend(read.shared(file, leaves)?);
+        shared.extend(read.shared(file, leaves, small)?);
     }
     shared.sort_unstable();
     shared.dedup();
     let turns = file.turns.take(&shared).await;
     let needs = reads
         .iter_mut()
-        .map(|read| read.first_need(file, leaves))
+        .map(|read| read.first_need(file, leaves, small))
         .collect::<Result<Vec<_>>>()?;
     let wanted: Vec<Range<u64>> = needs.iter().flat_map(FirstNeed::ranges).collect();
     let mut found = get(file, &wanted).await?.into_iter();
     for (read, need) in reads.iter_mut().zip(needs) {
         let bytes: Vec<Bytes> = found.by_ref().take(need.ranges().len()).collect();
-        read.take_first(file, leaves, need, bytes)?;
+        read.take_first(file, leaves, need, bytes, small)?;
     }
     drop(turns);
     let places = reads
@@ -165,18 +200,27 @@ impl PageRead {
         })
     }
 
-    /// The page, if it has a dictionary that was not decoded before.
-    fn shared(&self, file: &LeafFile, leaves: &[Arc<Leaf>]) -> Result<Option<(usize, usize)>> {
+    /// The page, if others may come to it at the same time for what was not read before: its dictionary, or all of it.
+    fn shared(&self, file: &LeafFile, leaves: &[Arc<Leaf>], small: SmallPages) -> Result<Option<(usize, usize)>> {
         let Some(leaf) = leaves.get(self.leaf) else {
             return Ok(None);
         };
-        let found = layout(&self.at, self.page()?)?;
+        let page = self.page()?;
+        let found = layout(&self.at, page)?;
         let has_dictionary = matches!(found, Layout::MiniBlockLayout(layout) if layout.dictionary.is_some());
-        let is_new = has_dictionary && cache::kept(file.kept(), leaf.column, self.at.number, &leaf.data_type).is_none();
+        let by_turns =
+            has_dictionary || (small == SmallPages::WholeInTurns && !self.is_most(page) && small_span(page).is_some());
+        let is_new = by_turns && cache::kept(file.kept(), leaf.column, self.at.number, &leaf.data_type).is_none();
         Ok(is_new.then_some((leaf.column, self.at.number)))
     }
 
-    fn first_need(&mut self, file: &LeafFile, leaves: &[Arc<Leaf>]) -> Result<FirstNeed> {
+    /// Whether most rows of the page are wanted.
+    fn is_most(&self, page: &PageMeta) -> bool {
+        let wanted: u64 = self.rows.iter().map(|r| r.end - r.start).sum();
+        wanted.saturating_mul(4) >= page.num_values.saturating_mul(3)
+    }
+
+    fn first_need(&mut self, file: &LeafFile, leaves: &[Arc<Leaf>], small: SmallPages) -> Result<FirstNeed> {
         let Some(leaf) = leaves.get(self.leaf) else {
             return Ok(FirstNeed::Nothing);
         };
@@ -185,12 +229,12 @@ impl PageRead {
             let page = self.page()?;
             let parts = PageParts::new(&self.at, page, layout(&self.at, page)?)?;
             let ranges = parts.ranges(page);
-            let wanted: u64 = self.rows.iter().map(|r| r.end - r.start).sum();
-            let is_most = wanted.saturating_mul(4) >= page.num_values.saturating_mul(3);
-            match span(page) {
-                Some(span) if span.end - span.start <= SMALL_PAGE || (is_most && !ranges.is_empty()) => {
-                    return Ok(FirstNeed::Whole(span));
-                }
+            let whole = match small_span(page).filter(|_| small != SmallPages::InParts) {
+                Some(span) => Some(span),
+                None => span(page).filter(|_| self.is_most(page) && !ranges.is_empty()),
+            };
+            match whole {
+                Some(span) => return Ok(FirstNeed::Whole(span)),
                 _ if !ranges.is_empty() => return Ok(FirstNeed::Parts(ranges)),
                 _ => {
                     let state = Arc::new(parts.state(&self.at, page, &leaf.data_type, &[])?);
@@ -221,10 +265,12 @@ impl PageRead {
         leaves: &[Arc<Leaf>],
         need: FirstNeed,
         mut bytes: Vec<Bytes>,
+        small: SmallPages,
     ) -> Result<()> {
         let Some(leaf) = leaves.get(self.leaf) else {
             return Ok(());
         };
+        let mut is_kept = false;
         match need {
             FirstNeed::Nothing => return Ok(()),
             FirstNeed::Entries(_) => {
@@ -242,9 +288,9 @@ impl PageRead {
             }
             FirstNeed::Whole(span) => {
                 let all = bytes.pop().unwrap_or_default();
-                let is_small = span.end - span.start <= SMALL_PAGE;
+                is_kept = span.end - span.start <= SMALL_PAGE && may_keep(file, small);
                 // Copied where it is cut from a larger read, which it would keep in memory.
-                let all = if is_small && !all.is_unique() {
+                let all = if is_kept && !all.is_unique() {
                     Bytes::copy_from_slice(&all)
                 } else {
                     all
@@ -269,7 +315,7 @@ impl PageRead {
                 zipped.keep_index(&index);
             }
         }
-        state.whole = self.whole.clone().filter(|(_, bytes)| bytes.len() as u64 <= SMALL_PAGE);
+        state.whole = self.whole.clone().filter(|_| is_kept);
         let state = Arc::new(state);
         cache::keep(file.kept(), leaf.column, self.at.number, &state);
         self.state = Some(state);
@@ -317,6 +363,21 @@ impl PageRead {
             bytes: LoadedBytes { parts },
         }))
     }
+}
+
+/// Whether another whole page may be kept.
+fn may_keep(file: &LeafFile, small: SmallPages) -> bool {
+    let cache = file.kept().cache();
+    match small {
+        SmallPages::Whole => cache.num_bytes() <= cache.limit() / KEPT_PART,
+        SmallPages::WholeInTurns => true,
+        SmallPages::InParts => false,
+    }
+}
+
+/// All of a small page.
+fn small_span(page: &PageMeta) -> Option<Range<u64>> {
+    span(page).filter(|span| span.end - span.start <= SMALL_PAGE)
 }
 
 /// All of a page, if its buffers lie together.
