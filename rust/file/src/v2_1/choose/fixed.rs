@@ -167,7 +167,7 @@ fn around(
     // A packed chunk has 1,024 values at most, and runs are long already.
     let growth = match coding {
         Coding::Flat | Coding::Split if fixed.bits >= 8 => growth,
-        _ => Growth::NONE,
+        _ => growth.fixed(),
     };
     let found = schemes.iter().map(|scheme| {
         let (around, compressed) = compressed_chunks(&*chunks, fixed.len, *scheme, price.bytes, growth)?;

@@ -9,8 +9,16 @@ use crate::goal::Goal;
 use crate::v2_1::general::encode::{Around, Scheme};
 use crate::v2_1::mini_block::encode::{ChunkBuffers, ChunkEncoder};
 
-/// Chunks that are tried.
+/// Chunks that are tried of a large page,
 const TRIED: usize = 12;
+
+/// and of a small one, of which one chunk in three is tried where that is more.
+const LEAST_TRIED: usize = 4;
+const TRIED_PART: usize = 3;
+
+/// What becomes so many hundredths of what is taken without compression, or of itself, after a third of the tries is not tried on.
+const HOPELESS: u128 = 150;
+const NO_GAIN: u128 = 98;
 
 /// How much larger chunks may become that are compressed.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +29,8 @@ pub(super) struct Growth {
     pub(super) raw: usize,
     /// No chunk grows of what takes more bytes in small ones: large ones would not make it small enough.
     pub(super) most: usize,
+    /// What the values take without compression, if the write need not try on whatever takes far more.
+    pub(super) best: Option<usize>,
 }
 
 impl Growth {
@@ -29,6 +39,7 @@ impl Growth {
         stored: 0,
         raw: 0,
         most: 0,
+        best: None,
     };
 
     /// Chunks of about `stored` bytes, or, for small files, as many as compression gains from. `best` is what is taken without.
@@ -39,12 +50,22 @@ impl Growth {
                 stored: 64 * KIB,
                 raw: 64 * KIB,
                 most: usize::MAX,
+                best: None,
             },
             Goal::Fast | Goal::Balanced => Growth {
                 stored,
                 raw: 32 * KIB,
                 most: best.saturating_mul(2),
+                best: Some(best),
             },
+        }
+    }
+
+    /// The same for chunks that do not grow.
+    pub(super) fn fixed(self) -> Growth {
+        Growth {
+            best: self.best,
+            ..Growth::NONE
         }
     }
 
@@ -75,14 +96,14 @@ pub(super) fn compressed_chunks(
     let first = Around { scheme, times: 1 };
     let sample = Sample::of(chunks, len, first)?;
     let raw = bytes.saturating_sub(sample.num_chunks(bytes).saturating_mul(CHUNK_COST));
-    let price = sample.price(scheme, raw)?;
+    let price = sample.price(scheme, raw, growth.best)?;
     let largest = sample.buffers.iter().map(Vec::len).max().unwrap_or(0);
     let times = growth.times(largest, price.bytes / sample.num_chunks(raw).max(1));
     if times == 1 || price.bytes > growth.most {
         return Ok((first, price));
     }
     let around = Around { scheme, times };
-    let price = Sample::of(chunks, len, around)?.price(scheme, raw)?;
+    let price = Sample::of(chunks, len, around)?.price(scheme, raw, growth.best)?;
     Ok((around, price))
 }
 
@@ -90,14 +111,16 @@ impl Sample {
     /// Encodes some of the chunks of `len` values, from all over the page.
     pub(super) fn of(chunks: &dyn ChunkEncoder, len: usize, around: Around) -> Result<Sample> {
         let mut sample = Sample::default();
-        let step = (len / TRIED / 8 * 8).max(8);
+        let chunks_of_page = len / around.chunk_len(chunks, 0, len).max(1);
+        let tried = (chunks_of_page / TRIED_PART).clamp(LEAST_TRIED, TRIED);
+        let step = (len / tried / 8 * 8).max(8);
         let mut end = 0;
         for at in (0..len).step_by(step) {
             if at < end {
                 continue;
             }
             // The last chunk may be short, and padded: it stands for no other one.
-            if sample.buffers.len() == TRIED {
+            if sample.buffers.len() == tried {
                 break;
             }
             let size = around.chunk_len(chunks, at, len - at).clamp(1, len - at);
@@ -117,10 +140,10 @@ impl Sample {
         bytes.div_ceil(per_chunk)
     }
 
-    /// What values of `raw` bytes cost in chunks like these.
-    fn price(&self, scheme: Scheme, raw: usize) -> Result<Price> {
+    /// What values of `raw` bytes cost in chunks like these, about, if that is far more than `best`.
+    fn price(&self, scheme: Scheme, raw: usize, best: Option<usize>) -> Result<Price> {
         let num_chunks = self.num_chunks(raw);
-        let price = self.compressed(scheme, raw)?;
+        let price = self.compressed_beside(scheme, raw, best)?;
         Ok(Price {
             picos: price.picos.saturating_add(picos(Step::Chunk, num_chunks, 0)),
             bytes: price.bytes.saturating_add(num_chunks.saturating_mul(CHUNK_COST)),
@@ -139,18 +162,37 @@ impl Sample {
 
     /// What `bytes` bytes of the like become, and the time that it takes to undo that.
     pub(super) fn compressed(&self, scheme: Scheme, bytes: usize) -> Result<Price> {
-        let (mut out, mut sum, mut after) = (Vec::new(), Work::default(), self.rest);
-        for buffer in &self.buffers {
+        self.compressed_beside(scheme, bytes, None)
+    }
+
+    /// The same, of a part of the buffers if those show that it is hopeless beside `best` bytes.
+    fn compressed_beside(&self, scheme: Scheme, bytes: usize, best: Option<usize>) -> Result<Price> {
+        let (mut out, mut sum) = (Vec::new(), Work::default());
+        let (mut before, mut after) = (0, 0);
+        // From all over the page at first.
+        let turns = (0..TRIED_PART).flat_map(|turn| self.buffers.iter().skip(turn).step_by(TRIED_PART));
+        let first = self.buffers.len().div_ceil(TRIED_PART);
+        for (tried, buffer) in turns.enumerate() {
+            if tried == first && is_hopeless(before, after, bytes, best) {
+                break;
+            }
             out.clear();
             scheme.compress(buffer, &mut out)?;
             let found = work(scheme.name, &out);
             sum.sequences += found.sequences;
             sum.coded_literals += found.coded_literals;
             sum.tables += found.tables;
+            before += buffer.len();
             // Chunks are padded, and so is what CHUNK_COST says, on average.
             after += out.len().next_multiple_of(8).saturating_sub(PADDING);
         }
-        let before = self.plain().max(1);
+        // Of the others as much as belongs to what was tried.
+        let all: usize = self.buffers.iter().map(Vec::len).sum();
+        let rest = match before == all {
+            true => self.rest,
+            false => self.rest.saturating_mul(before) / all.max(1),
+        };
+        let (before, after) = ((before + rest).max(1), after + rest);
         let scaled = |part: u64| {
             let scaled = u128::from(part).saturating_mul(bytes as u128) / before as u128;
             u64::try_from(scaled).unwrap_or(u64::MAX)
@@ -160,4 +202,14 @@ impl Sample {
             picos: scaled(general_picos(scheme, sum, before, after)),
         })
     }
+}
+
+/// Whether `bytes` bytes, of which `before` became `after`, stay far above `best`, or about what they are.
+fn is_hopeless(before: usize, after: usize, bytes: usize, best: Option<usize>) -> bool {
+    let Some(best) = best.filter(|_| before > 0) else {
+        return false;
+    };
+    let [before, after, bytes, best] = [before, after, bytes, best].map(|bytes| bytes as u128);
+    let becomes = after * bytes / before;
+    becomes * 100 > best * HOPELESS || (becomes > best / 20 * 19 && after * 100 >= before * NO_GAIN)
 }

@@ -211,18 +211,61 @@ pub(crate) struct Repeats {
 
 /// How values repeat, from some of them.
 pub(crate) fn estimate(values: &LeafValues) -> Repeats {
-    let runs = match values {
-        LeafValues::Variable(values) => estimated_runs(values.len(), |index| values.get(index)),
+    match values {
+        LeafValues::Variable(values) => {
+            let value = |index: usize| Some(values.get(index));
+            let distinct = |some: Sampled| number(some.len(), |index| value(some.place(index)), some.len());
+            repeats(values.len(), value, |some| distinct(some).map(|found| found.numbers))
+        }
         LeafValues::Fixed(values) => {
             let bytes = values.contiguous();
-            let (slice, width) = (bytes.as_slice(), values.bits / 8);
-            estimated_runs(values.len, |index| slice.get(index * width..(index + 1) * width))
+            let slice = bytes.as_slice();
+            match values.bits {
+                16 => word_repeats::<2>(slice),
+                32 => word_repeats::<4>(slice),
+                64 => word_repeats::<8>(slice),
+                128 => word_repeats::<16>(slice),
+                bits => {
+                    let width = bits / 8;
+                    let value = |index: usize| slice.get(index * width..(index + 1) * width);
+                    let distinct = |some: Sampled| number(some.len(), |index| value(some.place(index)), some.len());
+                    repeats(values.len, value, |some| distinct(some).map(|found| found.numbers))
+                }
+            }
         }
-        _ => values.len(),
+        _ => Repeats {
+            distinct: values.len(),
+            runs: values.len(),
+        },
+    }
+}
+
+/// The same of values of one width.
+fn word_repeats<const WIDTH: usize>(bytes: &[u8]) -> Repeats {
+    let words = bytes.as_chunks::<WIDTH>().0;
+    let numbers = |some: Sampled| {
+        let found = if some.is_all() {
+            numbered_words::<WIDTH>(bytes, some.len())
+        } else {
+            let some: Vec<[u8; WIDTH]> = some.places().filter_map(|place| words.get(place).copied()).collect();
+            numbered_words::<WIDTH>(some.as_flattened(), some.len())
+        };
+        found.map(|(numbers, _)| numbers)
     };
+    repeats(words.len(), |index| words.get(index), numbers)
+}
+
+/// `numbers` are those of some of the values, equal ones of equal values.
+fn repeats<T: PartialEq>(
+    len: usize,
+    value: impl Fn(usize) -> Option<T>,
+    numbers: impl FnOnce(Sampled) -> Option<Vec<u32>>,
+) -> Repeats {
+    let runs = estimated_runs(len, value);
+    let distinct = numbers(Sampled::of(len)).map_or(len, |numbers| extrapolate(&numbers, len));
     // A sample of values far from each other sees hardly any run twice.
     Repeats {
-        distinct: estimated_distinct(values).min(runs),
+        distinct: distinct.min(runs),
         runs,
     }
 }
@@ -251,37 +294,41 @@ fn estimated_runs<T: PartialEq>(len: usize, value: impl Fn(usize) -> T) -> usize
     usize::try_from(runs).unwrap_or(len).clamp(1, len)
 }
 
-fn estimated_distinct(values: &LeafValues) -> usize {
-    let len = values.len();
-    let step = (len / SAMPLE).max(1);
-    let sampled = len.div_ceil(step);
-    let place = |index: usize| sampled_place(index, step).min(len.saturating_sub(1));
-    let numbers = match values {
-        LeafValues::Variable(values) => {
-            number(sampled, |index| Some(values.get(place(index))), sampled).map(|found| found.numbers)
-        }
-        LeafValues::Fixed(values) => {
-            let bytes = values.contiguous();
-            let width = values.bits / 8;
-            let slice = bytes.as_slice();
-            let value = |index: usize| slice.get(place(index) * width..(place(index) + 1) * width);
-            number(sampled, value, sampled).map(|found| found.numbers)
-        }
-        _ => None,
-    };
-    numbers.map_or(len, |numbers| extrapolate(&numbers, len))
+/// Values that are looked at, from all over `len` values.
+#[derive(Debug, Clone, Copy)]
+struct Sampled {
+    len: usize,
+    step: usize,
 }
 
-/// Where a value of a sample is among `step` values. Always the first of them would be another value each time where values come again in a
-/// period.
-fn sampled_place(index: usize, step: usize) -> usize {
-    // The multipliers of splitmix64, whose numbers keep no distance from each other.
-    let mixed = (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    #[allow(clippy::cast_possible_truncation)] // The high half.
-    let mixed = (mixed >> 32) as usize;
-    index * step + mixed % step
+impl Sampled {
+    fn of(len: usize) -> Sampled {
+        let step = (len / SAMPLE).max(1);
+        Sampled { len, step }
+    }
+
+    fn len(self) -> usize {
+        self.len.div_ceil(self.step)
+    }
+
+    fn is_all(self) -> bool {
+        self.step == 1
+    }
+
+    /// Where one of them is. Always the first of each step would be another value each time where values come again in a period.
+    fn place(self, index: usize) -> usize {
+        // The multipliers of splitmix64, whose numbers keep no distance from each other.
+        let mixed = (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        #[allow(clippy::cast_possible_truncation)] // The high half.
+        let mixed = (mixed >> 32) as usize;
+        (index * self.step + mixed % self.step).min(self.len.saturating_sub(1))
+    }
+
+    fn places(self) -> impl Iterator<Item = usize> {
+        (0..self.len()).map(move |index| self.place(index))
+    }
 }
 
 /// How many distinct values there are among `len`, by those of a sample: Chao's estimator. The more of them come once, in relation to those
