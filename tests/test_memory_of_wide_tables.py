@@ -1,4 +1,4 @@
-"""Tables of many columns, whose pages are small, take about as much memory as with pylance, and each byte is read once."""
+"""Tables of many columns with small pages take about as much memory as with pylance, and each byte is read once."""
 
 from __future__ import annotations
 

@@ -85,8 +85,9 @@ def delta_schema(table: DeltaTable, options: ReadOptions, wanted: StructType | N
     bind(zoned_sql(options), schema, session_timezone=options.timezone)
     asked = None if wanted is None else renamed(wanted, schema.names)
     names = asked.names if asked is not None else options.columns or schema.names
+    there = frozenset(schema.names)
     for name in names:
-        if name not in schema.names:
+        if name not in there:
             known = ", ".join(schema.names)
             raise InvalidArgumentError(f"expected some of the columns {known}, found {name!r}", column=name)
     if asked is not None and wanted is not None:

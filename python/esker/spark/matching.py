@@ -10,6 +10,7 @@ The rule is the same for Lance and Delta tables.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 import pyarrow as pa
@@ -72,7 +73,8 @@ def check_append(
         >>> frame = StructType().add("v", ArrayType(FloatType()))
         >>> check_append(frame, pa.schema({"v": pa.list_(pa.float32(), 768)}), "t.lance")
     """
-    needed = [name for name in table.names if name in frame.names or not (merging or name in optional)]
+    given = frozenset(frame.names)
+    needed = [name for name in table.names if name in given or not (merging or name in optional)]
     _check_names(frame.names, needed, f"the table at {uri}", None, advice)
     for field in frame.fields:
         expected = spark_type(table.field(field.name).type, field.name)
@@ -143,7 +145,7 @@ def replacing_schema(
     """
     given = dict(vectors or {})
     sizes = dict(zip(spelled_as(list(given), frame.names), given.values(), strict=True))
-    repeated = {name for name in frame.names if frame.names.count(name) > 1}
+    repeated = {name for name, times in Counter(frame.names).items() if times > 1}
     if repeated:
         raise InvalidArgumentError(f"expected columns of different names, found {', '.join(sorted(repeated))} twice")
     fields = []
@@ -176,8 +178,9 @@ def _plain(made: spark.DataType) -> str:
 
 
 def _check_names(found: Sequence[str], expected: Sequence[str], owner: str, column: str | None, advice: str) -> None:
-    missing = [name for name in expected if name not in found]
-    extra = [name for name in found if name not in expected]
+    given, known = frozenset(found), frozenset(expected)
+    missing = [name for name in expected if name not in given]
+    extra = [name for name in found if name not in known]
     if not missing and not extra and len(found) == len(expected):
         return
     parts = [f"{', '.join(missing)} missing"] if missing else []
@@ -198,7 +201,8 @@ def _check_type(found: spark.DataType, expected: spark.DataType, column: str, me
     if isinstance(found, spark.UserDefinedType):
         found = found.sqlType()
     if isinstance(found, spark.StructType) and isinstance(expected, spark.StructType):
-        needed = [name for name in expected.names if name in found.names or not merging]
+        given = frozenset(found.names)
+        needed = [name for name in expected.names if name in given or not merging]
         _check_names(found.names, needed, f"column {column!r}", column, advice)
         for field in found.fields:
             _check_type(field.dataType, expected[field.name].dataType, f"{column}.{field.name}", merging, advice)

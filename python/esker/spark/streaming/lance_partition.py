@@ -145,13 +145,15 @@ class Reading:
                 if feed.name in asked:
                     batch = batch.append_column(feed, pa.repeat(pa.scalar(value, feed.type), rows))
         if not is_filtered:
+            there = frozenset(batch.schema.names)
             for name in self.filter_columns:
-                if name not in batch.schema.names:
+                if name not in there:
                     absent = self._known_schema.field(name)
                     batch = batch.append_column(absent.with_nullable(True), pa.nulls(rows, absent.type))
             batch = self._filtered(batch)
+        there = frozenset(batch.schema.names)
         for absent in wanted:
-            if absent.name not in batch.schema.names:
+            if absent.name not in there:
                 batch = batch.append_column(absent, pa.nulls(batch.num_rows, absent.type))
         truncate = self.options.truncate
         return cast_batch(batch, wanted, truncate=truncate, fill=version <= self.known, advice=READ_AGAIN)

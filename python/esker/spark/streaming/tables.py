@@ -58,8 +58,9 @@ def stream_schema(address: TableAddress, options: StreamReadOptions, wanted: Str
         return read_schema(snapshot, options.read, wanted)
     feed = pa.schema(FEED)
     read = options.read.spelled([*snapshot.schema.names, *feed.names])
+    there = frozenset(snapshot.schema.names)
     for name in (*feed.names, *(read.columns or ())):
-        if name in snapshot.schema.names and name in feed.names:
+        if name in there and name in feed.names:
             raise SchemaMismatchError(
                 f"the table has a column {name!r}, which a change feed adds; rename it", column=name
             )
