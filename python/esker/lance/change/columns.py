@@ -124,7 +124,8 @@ def add_columns(table: TableVersion, source: ColumnSource) -> TableVersion:
     def make(manifest: native.Manifest) -> LanceOperation.BaseOperation:
         at = table.at(manifest)
         schema, fragments = writer.add(at, source)
-        nullable = all(field.nullable for field in pa.schema(schema) if field.name not in at.schema.names)
+        known = frozenset(at.schema.names)
+        nullable = all(field.nullable for field in pa.schema(schema) if field.name not in known)
         metadata = [FragmentMetadata.from_native(fragment) for fragment in fragments]
         return LanceOperation.Merge(metadata, LanceSchema(schema), preserves_nullability=nullable)
 

@@ -3,7 +3,7 @@
 //! A name is used in paths (`a.b`, `` `a b`.c ``), in predicates, in Arrow's C data interface, and next to the system columns of a scan.
 //! Names that would be ambiguous or invalid there are refused before they are written.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::field::{Field, Schema};
 use crate::error::{FileError, Result};
@@ -32,7 +32,9 @@ impl Schema {
     /// Refuses further names that a table cannot have: empty ones, with a backtick, or of a system column. Names that the schema `known`
     /// has already are accepted.
     pub fn check_column_names(&self, known: Option<&Schema>) -> Result<()> {
-        let is_known = |field: &Field| known.is_some_and(|known| known.field(&field.name).is_some());
+        let known = known.map(|known| known.fields.as_slice()).unwrap_or_default();
+        let known: HashSet<&str> = known.iter().map(|field| field.name.as_str()).collect();
+        let is_known = |field: &Field| known.contains(field.name.as_str());
         for field in self.fields.iter().filter(|field| !is_known(field)) {
             let name = field.name.as_str();
             let refused = |why: &str| {

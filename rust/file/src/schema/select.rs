@@ -1,5 +1,7 @@
 //! Selects columns by name.
 
+use std::collections::HashMap;
+
 use super::field::{Field, Schema};
 use super::path::parts_of;
 use crate::error::{FileError, Result};
@@ -8,9 +10,13 @@ impl Schema {
     /// The part of the schema that `names` ask for, columns and dotted paths, in the order in which they are first named. A path leaves
     /// its struct in place, with only the fields asked for.
     pub fn select(&self, names: &[String]) -> Result<Schema> {
-        let mut selected: Vec<Selected<'_>> = Vec::new();
+        let mut selected = Selection::default();
+        let mut known: HashMap<&str, &Field> = HashMap::new();
+        for field in &self.fields {
+            known.entry(field.name.as_str()).or_insert(field);
+        }
         for name in names {
-            let path = self.path_of(name).ok_or_else(|| self.unknown(name))?;
+            let path = path_of(&known, name).ok_or_else(|| self.unknown(name))?;
             if let [parents @ .., _] = path.as_slice() {
                 if let Some(packed) = parents.iter().find(|parent| parent.is_packed_struct()) {
                     return Err(FileError::invalid(format!(
@@ -19,10 +25,10 @@ impl Schema {
                     )));
                 }
             }
-            add(&mut selected, &path);
+            selected.add(&path);
         }
         Ok(Schema {
-            fields: selected.iter().map(Selected::field).collect(),
+            fields: selected.fields(),
             metadata: self.metadata.clone(),
         })
     }
@@ -31,6 +37,9 @@ impl Schema {
     pub fn select_in_order(&self, names: &[String]) -> Result<Schema> {
         let mut selected = self.select(names)?;
         for field in &mut selected.fields {
+            if field.children.is_empty() {
+                continue;
+            }
             if let Some(of) = self.fields.iter().find(|of| of.id == field.id) {
                 order_as(field, of);
             }
@@ -40,26 +49,16 @@ impl Schema {
 
     /// For each of `names`, which this schema was selected by, the place of its column.
     pub fn places_of(&self, names: &[String]) -> Vec<usize> {
-        let place = |name: &str| self.fields.iter().position(|field| field.name == name);
+        let mut known: HashMap<&str, usize> = HashMap::new();
+        for (place, field) in self.fields.iter().enumerate() {
+            known.entry(field.name.as_str()).or_insert(place);
+        }
         let found = names.iter().filter_map(|name| {
             let head = || parts_of(name).into_iter().next();
-            place(name).or_else(|| place(&head()?))
+            let place = known.get(name.as_str()).copied();
+            place.or_else(|| known.get(head()?.as_str()).copied())
         });
         found.collect()
-    }
-
-    /// The fields from a top-level one down to the one that `name` means.
-    fn path_of(&self, name: &str) -> Option<Vec<&Field>> {
-        if let Some(field) = self.field(name) {
-            return Some(vec![field]);
-        }
-        let mut parts = parts_of(name).into_iter();
-        let mut path = vec![self.field(&parts.next()?)?];
-        for part in parts {
-            let children = &path.last()?.children;
-            path.push(children.iter().find(|child| child.name == part)?);
-        }
-        Some(path)
     }
 
     fn unknown(&self, name: &str) -> FileError {
@@ -71,11 +70,56 @@ impl Schema {
     }
 }
 
+/// The fields from a top-level one down to the one that `name` means.
+fn path_of<'a>(known: &HashMap<&str, &'a Field>, name: &str) -> Option<Vec<&'a Field>> {
+    if let Some(field) = known.get(name) {
+        return Some(vec![field]);
+    }
+    let mut parts = parts_of(name).into_iter();
+    let mut path = vec![*known.get(parts.next()?.as_str())?];
+    for part in parts {
+        let children = &path.last()?.children;
+        path.push(children.iter().find(|child| child.name == part)?);
+    }
+    Some(path)
+}
+
+/// Fields of which something is asked for, in the order in which they were.
+#[derive(Default)]
+struct Selection<'a> {
+    fields: Vec<Selected<'a>>,
+    places: HashMap<i32, usize>,
+}
+
 /// A field, and what of it is asked for.
 struct Selected<'a> {
     of: &'a Field,
     whole: bool,
-    children: Vec<Selected<'a>>,
+    children: Selection<'a>,
+}
+
+impl<'a> Selection<'a> {
+    fn add(&mut self, path: &[&'a Field]) {
+        let Some((first, rest)) = path.split_first() else {
+            return;
+        };
+        let place = *self.places.entry(first.id).or_insert_with(|| {
+            self.fields.push(Selected {
+                of: first,
+                whole: false,
+                children: Selection::default(),
+            });
+            self.fields.len() - 1
+        });
+        if let Some(entry) = self.fields.get_mut(place) {
+            entry.whole |= rest.is_empty();
+            entry.children.add(rest);
+        }
+    }
+
+    fn fields(&self) -> Vec<Field> {
+        self.fields.iter().map(Selected::field).collect()
+    }
 }
 
 impl Selected<'_> {
@@ -83,9 +127,8 @@ impl Selected<'_> {
         if self.whole {
             return self.of.clone();
         }
-        let children = self.children.iter().map(Selected::field).collect();
         Field {
-            children,
+            children: self.children.fields(),
             ..self.of.clone()
         }
     }
@@ -98,25 +141,6 @@ fn order_as(field: &mut Field, of: &Field) {
         if let Some(known) = place(child).and_then(|place| of.children.get(place)) {
             order_as(child, known);
         }
-    }
-}
-
-fn add<'a>(selected: &mut Vec<Selected<'a>>, path: &[&'a Field]) {
-    let Some((first, rest)) = path.split_first() else {
-        return;
-    };
-    let known = selected.iter().position(|known| known.of.id == first.id);
-    let index = known.unwrap_or_else(|| {
-        selected.push(Selected {
-            of: first,
-            whole: false,
-            children: Vec::new(),
-        });
-        selected.len() - 1
-    });
-    if let Some(entry) = selected.get_mut(index) {
-        entry.whole |= rest.is_empty();
-        add(&mut entry.children, rest);
     }
 }
 

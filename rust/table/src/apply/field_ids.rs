@@ -70,12 +70,14 @@ pub(super) fn check_kept(base: &Manifest, schema: &NewSchema) -> Result<()> {
         let moved = |other: &&file::Field| {
             other.parent_id == old.parent_id && other.name == old.name && !before.contains_key(&other.id)
         };
-        let takes_a_name = before.values().any(|other| {
-            other.parent_id == field.parent_id
-                && other.name == field.name
-                && after.iter().all(|kept| kept.id != other.id)
-        });
-        if old.name != field.name && takes_a_name && after.iter().any(|other| moved(&other)) {
+        let takes_a_name = || {
+            before.values().any(|other| {
+                other.parent_id == field.parent_id
+                    && other.name == field.name
+                    && after.iter().all(|kept| kept.id != other.id)
+            })
+        };
+        if old.name != field.name && takes_a_name() && after.iter().any(|other| moved(&other)) {
             return refused(field.id, format!("for '{}' in place of '{}'", field.name, old.name));
         }
     }
