@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import esker
@@ -94,3 +96,18 @@ def test_azure_is_not_asked_for_sizes_that_the_table_knows(azure: Azurite) -> No
         proxy.take()
         assert dataset.to_table().num_rows == ROWS
         assert Counter(request.method for request in proxy.take())["HEAD"] == 0
+
+
+def test_chunks_of_a_wide_table_read_its_small_pages_once(s3: S3Server) -> None:
+    rng = np.random.default_rng(1)
+    columns, rows = 1_500, 3_000
+    table = pa.table({f"c{number}": rng.integers(0, 1 << 60, rows) for number in range(columns)})
+    # Larger than a chunk, and each page is smaller than what is worth a request.
+    uri = f"s3://{s3.bucket()}/wide"
+    esker.write_dataset(table, uri, storage_options=s3.storage_options)
+    dataset = esker.dataset(uri, storage_options=s3.storage_options)
+    dataset.io_stats_incremental()
+    batches = list(dataset.to_batches())
+    assert len(batches) > 1
+    assert pa.Table.from_batches(batches).equals(table)
+    assert dataset.io_stats_incremental().read_bytes < 1.1 * table.nbytes
