@@ -9,12 +9,11 @@ use crate::goal::Goal;
 use crate::v2_1::general::encode::{Around, Scheme};
 use crate::v2_1::mini_block::encode::{ChunkBuffers, ChunkEncoder};
 
-/// Chunks that are tried of a large page,
+/// Chunks that are tried.
 const TRIED: usize = 12;
 
-/// and of a small one, of which one chunk in three is tried where that is more.
-const LEAST_TRIED: usize = 4;
-const TRIED_PART: usize = 3;
+/// One in so many of them is tried first, from all over the page.
+const TURNS: usize = 3;
 
 /// What becomes so many hundredths of what is taken without compression, or of itself, after a third of the tries is not tried on.
 const HOPELESS: u128 = 150;
@@ -111,16 +110,14 @@ impl Sample {
     /// Encodes some of the chunks of `len` values, from all over the page.
     pub(super) fn of(chunks: &dyn ChunkEncoder, len: usize, around: Around) -> Result<Sample> {
         let mut sample = Sample::default();
-        let chunks_of_page = len / around.chunk_len(chunks, 0, len).max(1);
-        let tried = (chunks_of_page / TRIED_PART).clamp(LEAST_TRIED, TRIED);
-        let step = (len / tried / 8 * 8).max(8);
+        let step = (len / TRIED / 8 * 8).max(8);
         let mut end = 0;
         for at in (0..len).step_by(step) {
             if at < end {
                 continue;
             }
             // The last chunk may be short, and padded: it stands for no other one.
-            if sample.buffers.len() == tried {
+            if sample.buffers.len() == TRIED {
                 break;
             }
             let size = around.chunk_len(chunks, at, len - at).clamp(1, len - at);
@@ -170,8 +167,8 @@ impl Sample {
         let (mut out, mut sum) = (Vec::new(), Work::default());
         let (mut before, mut after) = (0, 0);
         // From all over the page at first.
-        let turns = (0..TRIED_PART).flat_map(|turn| self.buffers.iter().skip(turn).step_by(TRIED_PART));
-        let first = self.buffers.len().div_ceil(TRIED_PART);
+        let turns = (0..TURNS).flat_map(|turn| self.buffers.iter().skip(turn).step_by(TURNS));
+        let first = self.buffers.len().div_ceil(TURNS);
         for (tried, buffer) in turns.enumerate() {
             if tried == first && is_hopeless(before, after, bytes, best) {
                 break;
