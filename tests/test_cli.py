@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -72,6 +73,9 @@ def test_info_says_what_a_delta_table_is(tmp_path: Path, run: Run) -> None:
     assert (found["min_reader_version"], found["min_writer_version"]) == (1, 2)
     assert found["features"] == []
     assert found["committed"].startswith("20")
+    # Its file is younger than what the writer noted, as it is beside load.
+    entry = Path(uri, "_delta_log", f"{0:020}.json")
+    os.utime(entry, ns=(entry.stat().st_mtime_ns + 2_000_000,) * 2)
     earlier = _json(run, "info", uri, "--at", "0")
     assert (earlier["version"], earlier["latest_version"], earlier["rows"]) == (0, 1, 2)
     assert _json(run, "info", uri, "--at", earlier["committed"])["version"] == 0

@@ -62,7 +62,8 @@ def _delta(options: Namespace, output: Output) -> None:
     if options.at is not None:
         table.load_as_version(options.at)
     files = table.get_add_actions()
-    committed = next((entry.get("timestamp") for entry in table.history(1)), None)
+    # The time by which `--at` finds the version; the one that its writer noted may be earlier.
+    committed = table._commit_times().get(table.version())
     metadata, protocol = table.metadata(), table.protocol()
     facts = {
         "kind": DELTA.name,
