@@ -102,3 +102,30 @@ def test_a_text_that_is_no_value_is_an_error(tmp_path: Path, value: Any) -> None
     for column in ("d", "n"):
         with pytest.raises(InvalidArgumentError, match=f"expected a value of type .* for column '{column}'"):
             DeltaTable(tmp_path).to_pyarrow_table(filters=[(column, "=", value)])
+
+
+@pytest.mark.parametrize("column", ["id", "p"])
+def test_a_list_without_values_leaves_nothing_as_in_deltalake(tmp_path: Path, column: str) -> None:
+    for _ in range(2):
+        deltalake.write_deltalake(
+            tmp_path, pa.table({"id": [1, 2], "p": ["a", "b"]}), partition_by=["p"], mode="append"
+        )
+    for filters in ([(column, "in", [])], [(column, "in", []), ("p", "=", "a")]):
+        for library in (deltalake.DeltaTable(tmp_path), DeltaTable(tmp_path)):
+            found: Any = library
+            assert found.file_uris(file_pruning_predicate=filters) == []
+            assert found.partitions(file_pruning_predicate=filters) == []
+            assert found.to_pyarrow_dataset(file_pruning_predicate=filters).to_table().num_rows == 0
+    table = DeltaTable(tmp_path)
+    assert len(table.file_uris(file_pruning_predicate=[[(column, "in", [])], [("p", "=", "a")]])) == 2
+    assert len(table.file_uris(file_pruning_predicate=[(column, "not in", [])])) == 4
+
+
+def test_a_filter_that_is_false_for_every_row_leaves_no_file(tmp_path: Path) -> None:
+    deltalake.write_deltalake(tmp_path, pa.table({"id": [1, 2], "p": ["a", "b"]}), partition_by=["p"])
+    table = DeltaTable(tmp_path)
+    for sql in ("false", "1 = 0", "false and p = 'a'", "null"):
+        assert table.file_uris(file_pruning_predicate=sql) == [], sql
+        assert table.partitions(file_pruning_predicate=sql) == [], sql
+    for sql in ("true", "1 = 1", "true or p = 'a'", "random() < 2", "random() < 0.0001"):
+        assert len(table.file_uris(file_pruning_predicate=sql)) == 2, sql
