@@ -252,3 +252,21 @@ def test_a_filter_that_no_file_is_left_out_by_filters_rows(tmp_path: Path) -> No
         assert len(table.file_uris(file_pruning_predicate=where)) == 1
     with pytest.raises(ValueError, match="nowhere"):
         table.to_pyarrow_table(filters=pc.field("nowhere") > 1)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_whole_numbers_beyond_64_bits_are_found_though_their_bounds_have_64(tmp_path: Path, sign: int) -> None:
+    far = sign * Decimal(25) * 10**18
+    rows = pa.table({"d": pa.array([far, Decimal(1)], pa.decimal128(38, 0)), "n": [1, 2]})
+    deltalake.write_deltalake(tmp_path, rows)
+    entry = json.loads((tmp_path / "_delta_log" / f"{0:020}.json").read_text().splitlines()[-1])["add"]
+    bounds = json.loads(entry["stats"])
+    assert abs(bounds["maxValues" if sign > 0 else "minValues"]["d"]) < abs(far)
+    table = DeltaTable(tmp_path)
+    assert table.to_pyarrow_table(filters=[("d", "=", far)])["n"].to_pylist() == [1]
+    beyond = f"d {'>' if sign > 0 else '<'} cast('{far // 2}' as decimal(38, 0))"
+    assert len(table.file_uris(file_pruning_predicate=beyond)) == 1
+    merge = table.merge(rows.slice(0, 1), "t.d = s.d", "s", "t")
+    numbers = merge.when_matched_update({"n": "5"}).when_not_matched_insert_all().execute()
+    assert (numbers["num_target_rows_updated"], numbers["num_target_rows_inserted"]) == (1, 0)
+    assert DeltaTable(tmp_path).delete(beyond)["num_deleted_rows"] == 1

@@ -255,6 +255,14 @@ fn wide_decimal(value: i128, precision: u8, bound: Bound) -> Option<i128> {
     if size < EXACT {
         return Some(value);
     }
+    // Some writers take whole numbers as 64 bits, and those beyond as the last one that there is.
+    let is_last = match bound {
+        Bound::Max => value == i128::from(i64::MAX),
+        _ => value == i128::from(i64::MIN),
+    };
+    if is_last {
+        return None;
+    }
     let slack = size / DOUBLE + 2;
     let widest = 10i128.checked_pow(u32::from(precision))?.checked_sub(1)?;
     let wide = match bound {
@@ -354,6 +362,11 @@ mod tests {
             );
         }
         assert_eq!(wide_decimal(1234, 22, Bound::Min), Some(1234));
+        let (first, last) = (i128::from(i64::MIN), i128::from(i64::MAX));
+        assert_eq!(wide_decimal(last, 38, Bound::Max), None, "of a number beyond 64 bits");
+        assert_eq!(wide_decimal(first, 38, Bound::Min), None);
+        assert!(wide_decimal(last, 38, Bound::Min).is_some_and(|min| min <= last));
+        assert!(wide_decimal(first, 38, Bound::Max).is_some_and(|max| max >= first));
     }
 
     #[test]
