@@ -521,6 +521,27 @@ def test_files_that_are_gone_or_broken_are_named_with_their_version(tmp_path: Pa
     assert Path(file).name in str(missing.value)
 
 
+def test_of_several_files_the_broken_one_is_named(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    for start in range(0, 3000, 1000):
+        deltalake.write_deltalake(uri, pa.table({"x": range(start, start + 1000), "y": [1] * 1000}), mode="append")
+    file = Path(DeltaTable(uri).file_uris()[1])
+    pages = pq.ParquetFile(file).metadata.row_group(0).column(0)
+    start = pages.dictionary_page_offset or pages.data_page_offset
+    data = bytearray(file.read_bytes())
+    data[start : start + 30] = b"\xff" * 30
+    file.write_bytes(data)
+    table = DeltaTable(uri)
+    for read in (
+        table.to_pyarrow_table,
+        lambda: table.to_pyarrow_table(columns=["x"], filters="x >= 0"),
+        lambda: pa.table(table.scan()),
+    ):
+        with pytest.raises((exceptions.CorruptFileError, pa.ArrowInvalid), match=file.name):
+            read()
+    assert table.to_pyarrow_table(columns=["y"]).num_rows == 3000
+
+
 def test_an_empty_text_is_null_in_partitions_alone(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     rows = pa.table({"part": ["a", "a", None], "text": ["", "b", None]})

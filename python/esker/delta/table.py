@@ -37,7 +37,6 @@ from .read.add_actions import add_actions
 from .read.change_feed import ChangeFeed
 from .read.chosen_columns import ChosenColumns
 from .read.feed_range import FeedRange
-from .read.file_errors import file_errors
 from .read.filesystem import FileLocator
 from .read.filters import BoundFilter, FilterType, bind
 from .read.scan import TableScan
@@ -465,10 +464,7 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
         scan = TableScan(self._store, self._snapshot, self._files(filesystem), selection)
         data_files = scan.table_files()
         if scan.is_plain(data_files) and (where is None or not where.is_widened):
-            expression = where.expression if where is not None else None
-            with file_errors(self.version()):
-                dataset = scan.dataset(data_files, is_filtered=where is not None)
-                return chosen.pick(scan.conformed(dataset.to_table(columns=chosen.read, filter=expression)))
+            return chosen.pick(scan.conformed(scan.plain_table(data_files, chosen.read, where)))
         read = pa.schema([scan.schema.field(name) for name in chosen.read])
         return chosen.pick(pa.Table.from_batches(scan.batches(chosen.read, where), read))
 

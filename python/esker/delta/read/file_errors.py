@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -65,3 +65,27 @@ def each_batch(batches: Iterable[Any], version: int, path: str | None = None) ->
         if batch is None:
             return
         yield batch
+
+
+@contextmanager
+def named_file_errors(version: int, parts: Iterable[tuple[str, Callable[[], Iterable[Any]]]]) -> Iterator[None]:
+    """Reads several files of a version at once within. pyarrow does not say which is corrupt: they are read one by one.
+
+    Args:
+        version: The one whose files are read.
+        parts: For each file its path, and what reads the same rows of it alone.
+
+    Raises:
+        CorruptFileError: As `file_errors`, with the path of the first file that is corrupt where one is found again.
+
+    Example:
+        `with named_file_errors(3, ((path, lambda: fragment.to_batches()) for path, fragment in fragments)): ...`
+    """
+    try:
+        with file_errors(version):
+            yield
+    except CorruptFileError:
+        for path, read in parts:
+            for _ in each_batch(read(), version, path):
+                pass
+        raise

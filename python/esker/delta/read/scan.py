@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 from ..._native.delta import FileSelection, Snapshot
 from ..._native.store import Store
 from .conform import conform, plain
-from .file_errors import each_batch
+from .file_errors import file_errors, named_file_errors
 from .file_reader import TableFile, TableFileReader, guarantee
 from .filesystem import FileLocator
 from .filters import BoundFilter
@@ -165,13 +166,34 @@ class TableScan:
             dataset = self.dataset(data_files, is_filtered=where is not None)
             expression = where.implied if where is not None else None
             batches = dataset.to_batches(columns=read, filter=expression, batch_size=BATCH_ROWS)
-            for batch in each_batch(batches, self._snapshot.version):
+            parts = self._parts(dataset, data_files, read, expression)
+            while True:
+                with named_file_errors(self._snapshot.version, parts):
+                    batch = next(batches, None)
+                if batch is None:
+                    return
                 kept = where.keep(batch) if where is not None and where.is_widened else batch
                 if kept.num_rows:
                     yield self.conformed(kept.select(names))
-            return
         for batch in self._ahead(data_files, read, where, threads or min(8, os.cpu_count() or 1)):
             yield batch.select(names)
+
+    def plain_table(self, data_files: list[TableFile], columns: list[str], where: BoundFilter | None) -> pa.Table:
+        """The rows of files that are plain (`is_plain`) that the filter keeps, by pyarrow's dataset."""
+        expression = where.expression if where is not None else None
+        with file_errors(self._snapshot.version):
+            dataset = self.dataset(data_files, is_filtered=where is not None)
+        with named_file_errors(self._snapshot.version, self._parts(dataset, data_files, columns, expression)):
+            return dataset.to_table(columns=columns, filter=expression)
+
+    @staticmethod
+    def _parts(
+        dataset: ds.FileSystemDataset, data_files: list[TableFile], columns: list[str], where: pc.Expression | None
+    ) -> Iterator[tuple[str, Callable[[], Iterator[pa.RecordBatch]]]]:
+        """For each file what reads its part of a scan."""
+        for file, fragment in zip(data_files, dataset.get_fragments(), strict=True):
+            read = partial(fragment.to_batches, dataset.schema, columns=columns, filter=where, batch_size=BATCH_ROWS)
+            yield file.path, read
 
     def _ahead(
         self, data_files: list[TableFile], columns: list[str], where: BoundFilter | None, threads: int
