@@ -14,7 +14,7 @@ import pytest
 
 import esker
 from esker.blob import Blob, blob_array, blob_field
-from esker.exceptions import EskerError, InvalidArgumentError, UnsupportedError
+from esker.exceptions import CorruptFileError, EskerError, InvalidArgumentError, UnsupportedError
 
 SIZES = [3, 0, 65_536, 65_537, 100_000, 4_194_304, 4_194_305, 70_000]
 
@@ -262,3 +262,23 @@ def test_blobs_that_pyarrow_read_are_written_whether_their_type_is_registered_or
         assert dataset.take_blobs("b", indices=[0])[0].read() == b"x"
     """
     subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda ds: ds.take_blobs("b", indices=[0])[0].read(),
+        lambda ds: ds.take_blobs("b", indices=[0])[0].read_range(0, 50),
+        lambda ds: ds.read_blobs("b", indices=[0]),
+        lambda ds: ds.read_blob_ranges("b", [(0, 0, 50)], selector="indices"),
+    ],
+    ids=["file", "range of a file", "blobs", "ranges"],
+)
+def test_an_object_outside_that_is_too_short_is_an_oserror(read: Any, writer: Any, tmp_path: Path) -> None:
+    (tmp_path / "photos.bin").write_bytes(bytes(100))
+    table = table_of([Blob.from_uri((tmp_path / "photos.bin").as_uri(), 90, 50)])
+    writer(table, str(tmp_path / "t"), allow_external_blob_outside_bases=True)
+    for library in (lance, esker):
+        with pytest.raises(OSError, match="photos.bin|fill whole buffer") as caught:
+            list(read(library.dataset(str(tmp_path / "t"))))
+    assert isinstance(caught.value, CorruptFileError)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._native import blob as native
-from ..exceptions import InvalidArgumentError
+from ..exceptions import InvalidArgumentError, of_files
 from ..lance.blob.file import DEFAULT_BLOB_BUFFER_SIZE, BlobFile, check_ends
 from ..lance.blob.take import Selector, blob_files, require_column, selected
 from ..lance.handle import DatasetHandle
@@ -51,6 +51,7 @@ class BlobsApi(DatasetHandle):
         selector, rows = _selection(ids, addresses, indices)
         return blob_files(self._table, blob_column, rows, selector, buffer_size)
 
+    @of_files()
     def read_blobs(
         self,
         blob_column: str,
@@ -86,6 +87,7 @@ class BlobsApi(DatasetHandle):
         numbers = selected(self._table, selector, rows)
         return native.read_blobs(self._table.store, self._table.manifest, blob_column, numbers, selector=selector)
 
+    @of_files()
     def read_blob_ranges(
         self,
         blob_column: str,

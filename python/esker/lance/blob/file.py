@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..._native.blob import LocatedBlob
-from ...exceptions import InvalidArgumentError
+from ...exceptions import InvalidArgumentError, of_files
 
 DEFAULT_BLOB_BUFFER_SIZE = 512 * 1024
 """Bytes to fetch at once when reads are sequential."""
@@ -134,7 +134,7 @@ class BlobFile(io.BufferedIOBase):
                     f"expected ranges within the blob's {self.inner.size} bytes, found one that exceeds blob size: "
                     f"{length} bytes at {offset}"
                 )
-        return self.inner.read_ranges(list(ranges))
+        return self._read(list(ranges))
 
     def _fetch(self, start: int, length: int) -> bytes:
         if length == 0:
@@ -143,10 +143,14 @@ class BlobFile(io.BufferedIOBase):
         if at >= 0 and at + length <= len(self._ahead):
             return self._ahead[at : at + length]
         if start != self._followed or length >= self._buffer_size:
-            return self.inner.read_ranges([(start, length)])[0]
-        self._ahead = self.inner.read_ranges([(start, min(self._buffer_size, self.inner.size - start))])[0]
+            return self._read([(start, length)])[0]
+        self._ahead = self._read([(start, min(self._buffer_size, self.inner.size - start))])[0]
         self._ahead_start = start
         return self._ahead[:length]
+
+    @of_files()
+    def _read(self, ranges: list[tuple[int, int]]) -> list[bytes]:
+        return self.inner.read_ranges(ranges)
 
     def _check_open(self, operation: str) -> None:
         if self.closed:
