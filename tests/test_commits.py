@@ -15,7 +15,7 @@ import pytest
 
 import esker
 from esker import LanceDataset, LanceOperation
-from esker.exceptions import CommitConflictError, InvalidArgumentError, UnsupportedError
+from esker.exceptions import CommitConflictError, InvalidArgumentError, NotFoundError, UnsupportedError
 from esker.fragment import write_fragments
 from esker.lance.log import LATEST_COPY
 from tests.samples import people, same
@@ -76,6 +76,18 @@ def test_a_detached_version_is_no_part_of_the_history(uri: str) -> None:
         esker.write_dataset(_ids(9, 1), again, mode="append")
     again.restore()
     assert (again.version, _values(uri)) == (3, [0, 1, 5, 6])
+
+
+def test_a_detached_version_may_restore_an_old_one(uri: str) -> None:
+    esker.write_dataset(_ids(0, 2), uri)
+    esker.write_dataset(_ids(5, 2), uri, mode="overwrite")
+    detached = LanceDataset.commit(uri, LanceOperation.Restore(1), read_version=2, detached=True)
+    assert detached.version >> 63 == 1
+    assert detached.to_table() == _ids(0, 2)
+    assert lance.dataset(uri, version=detached.version).to_table() == _ids(0, 2)
+    assert (esker.dataset(uri).version, _values(uri)) == (2, [5, 6])
+    with pytest.raises(NotFoundError):
+        LanceDataset.commit(uri, LanceOperation.Restore(9), read_version=2, detached=True)
 
 
 def test_a_detached_version_of_the_peer_is_read(uri: str) -> None:

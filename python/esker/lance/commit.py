@@ -511,11 +511,12 @@ class LanceCommit:
             )
         base = self.log.manifest(self.read_version, self._scheme)
         base.check_writable()
-        storage, store = base.storage_version_to_write, self.log.store
+        restored, store = self._version_to_restore(), self.log.store
+        storage = base.storage_version_to_write if restored is None else base.data_storage_version
         while True:
             version, now = secrets.randbits(63) | 1 << 63, time.time_ns()
             params: dict[str, Any] = {"version": version, "data_storage_version": storage, "timestamp_ns": now}
-            made = self.transaction.apply(base, **params, store=store)
+            made = self.transaction.apply(base, **params, restored=restored, store=store)
             try:
                 landed = self.log.put(version, self._scheme, made.encode(), change=self)
             except OSError as error:
