@@ -14,17 +14,6 @@ _CHANCE = re.compile(
 )
 
 
-def is_of_chance(sql: str) -> bool:
-    """Whether a predicate, as it was parsed, has a function that may say something else of each row.
-
-    Example:
-        >>> from esker.delta.read.repeatable import is_of_chance
-        >>> is_of_chance("random() < 0.5"), is_of_chance("'random()' = 'x'")
-        (True, False)
-    """
-    return any(found["name"] is not None for found in _CHANCE.finditer(sql))
-
-
 def check_repeatable(sql: str) -> None:
     """Raises if a predicate is another one each time that it is asked. Of the time of day it may be.
 

@@ -12,7 +12,6 @@ from ..._native.delta import FileSelection, Snapshot
 from ..._native.store import Store
 from ...exceptions import InvalidArgumentError
 from .filters import BoundFilter, RowFilter, bind
-from .repeatable import is_of_chance
 from .scan import TableScan
 
 
@@ -42,8 +41,6 @@ def in_partitions(snapshot: Snapshot, selection: FileSelection, where: BoundFilt
     Example:
         `in_partitions(snapshot, selection, bind_to(snapshot, [("p", "=", 1.5)]))`
     """
-    if _keeps_none(snapshot, where):
-        return [False] * len(selection)
     if not _is_of_partitions(snapshot, where):
         return [True] * len(selection)
     partition = pa.record_batch(selection.describe()).column("partition")
@@ -67,7 +64,7 @@ def partitions_of(store: Store, snapshot: Snapshot, where: BoundFilter | None) -
     Example:
         `partitions_of(store, snapshot, bind_to(snapshot, "day = '2024-01-01'"))`
     """
-    if not snapshot.partition_columns or _keeps_none(snapshot, where):
+    if not snapshot.partition_columns:
         return []
     partitions = snapshot.select(store, where.predicates if where else None).partitions()
     if not partitions or not _is_of_partitions(snapshot, where):
@@ -103,20 +100,6 @@ def _is_of_partitions(snapshot: Snapshot, where: BoundFilter | None) -> bool:
     if where is None or not where.columns:
         return False
     return set(where.columns) <= set(snapshot.partition_columns)
-
-
-def _keeps_none(snapshot: Snapshot, where: BoundFilter | None) -> bool:
-    """Whether a filter keeps no row, whatever is in it: it says the same of every row, `false` or `in` without values.
-
-    Without columns there is nothing that a selection could rule files out by.
-    """
-    if where is None or not where.predicates or any(predicate.columns for predicate in where.predicates):
-        return False
-    if any(is_of_chance(str(predicate)) for predicate in where.predicates):
-        return False
-    schema = TableScan.schema_of(snapshot)
-    row = pa.RecordBatch.from_arrays([pa.nulls(1, field.type) for field in schema], names=schema.names)
-    return not where.keep(row).num_rows
 
 
 def _kept(values: pa.RecordBatch, where: BoundFilter | None) -> list[bool]:

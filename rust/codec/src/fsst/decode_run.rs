@@ -66,11 +66,15 @@ impl Decoder {
             if !self.knows(*eight) {
                 break;
             }
+            // From a register: to read each code costs as much as to read what it stands for.
+            let mut left = u64::from_le_bytes(*eight);
             let mut here = [0; 8 / STEP];
-            for (codes, here) in eight.as_chunks::<STEP>().0.iter().zip(&mut here) {
+            for here in &mut here {
                 *here = place(written);
-                for code in codes {
-                    let (symbol, length) = self.symbol(*code);
+                for _ in 0..STEP {
+                    #[allow(clippy::cast_possible_truncation)] // The lowest byte.
+                    let (symbol, length) = self.symbol(left as u8);
+                    left >>= 8;
                     debug_assert!(written + MAX_SYMBOL <= reserved && usize::from(length) <= MAX_SYMBOL);
                     // SAFETY: `reserved` bytes are reserved from `spare` on, eight for each code. `written` is the sum of the lengths of
                     // the codes before this one, each of which is at most 8: they all have symbols (`knows`), whose lengths `new` checked.
