@@ -1,6 +1,6 @@
 //! Strings and binary as Arrow's arrays, and the offsets of lists, checked once: what Arrow requires of them is looked at here, with vector
-//! instructions (where most text is ASCII), and not a second time by Arrow. Text that was found to be ASCII while it was decoded is not
-//! looked at again.
+//! instructions (where most text is ASCII), and not a second time by Arrow. Text that was found to be UTF-8 while it was decoded, or in the
+//! dictionary that it comes from, is not looked at again.
 #![allow(unsafe_code)]
 
 use arrow_array::{make_array, ArrayRef, OffsetSizeTrait};
@@ -8,13 +8,13 @@ use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, ScalarBuff
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
-/// An array of `data_type`, the strings or binary of offsets of type `O`; what is wrong with them otherwise. The first `ascii` of the bytes
-/// are known to be ASCII.
+/// An array of `data_type`, the strings or binary of offsets of type `O`; what is wrong with them otherwise. The first `known` of the bytes
+/// are known to be values each of which is UTF-8.
 pub(super) fn array<O: ArrowNativeType + PartialOrd>(
     data_type: &DataType,
     offsets: Vec<O>,
     bytes: Vec<u8>,
-    ascii: usize,
+    known: usize,
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef, String> {
     let len = offsets.len().saturating_sub(1);
@@ -34,7 +34,7 @@ pub(super) fn array<O: ArrowNativeType + PartialOrd>(
     }
     check_offsets(&offsets, bytes.len())?;
     if is_text {
-        check_text(&offsets, &bytes, ascii)?;
+        check_text(&offsets, &bytes, known)?;
     }
     let data = ArrayData::builder(data_type.clone())
         .len(len)
@@ -43,7 +43,7 @@ pub(super) fn array<O: ArrowNativeType + PartialOrd>(
         .add_buffer(Buffer::from_vec(bytes));
     // SAFETY: Arrow asks of these types: one offset more than values, of the type's width (checked above), none of them negative, falling
     // or beyond the bytes (`check_offsets`), aligned as they come from a vector of them; text that is UTF-8 between any two offsets
-    // (`check_text`, which is told of the bytes that `VariableBuilder` found to be ASCII); a bitmap of as many flags as there are values (above).
+    // (`check_text`, which is told of the bytes that `VariableBuilder` knows to be UTF-8); a bitmap of as many flags as there are values (above).
     Ok(make_array(unsafe { data.build_unchecked() }))
 }
 
@@ -71,11 +71,11 @@ fn check_offsets<O: ArrowNativeType + PartialOrd>(offsets: &[O], bytes: usize) -
 }
 
 /// Checks that the text between any two offsets is UTF-8. The offsets are those of `check_offsets`.
-fn check_text<O: ArrowNativeType>(offsets: &[O], bytes: &[u8], ascii: usize) -> Result<(), String> {
+fn check_text<O: ArrowNativeType>(offsets: &[O], bytes: &[u8], known: usize) -> Result<(), String> {
     let first = offsets.first().map_or(0, |at| at.as_usize());
     let end = offsets.last().map_or(0, |at| at.as_usize());
-    // A character ends where ASCII does.
-    let first = first.max(ascii.min(end));
+    // A character ends where known values do.
+    let first = first.max(known.min(end));
     let text = bytes.get(first..end).unwrap_or_default();
     if text.is_ascii() {
         return Ok(());
@@ -128,9 +128,19 @@ mod tests {
                 .add_buffer(Buffer::from_vec(offsets.clone()))
                 .add_buffer(Buffer::from_vec(bytes.clone()))
                 .build();
+            // As far as each value is text; of ASCII any part may be known.
+            let is_text = |pair: &&[i32]| {
+                let value = usize::try_from(pair[0]).ok().zip(usize::try_from(pair[1]).ok());
+                let value = value.and_then(|(start, end)| bytes.get(start..end));
+                value.is_some_and(|value| std::str::from_utf8(value).is_ok())
+            };
             let ascii = bytes.iter().take_while(|byte| byte.is_ascii()).count();
-            let ascii = known.index(ascii + 1);
-            let found = array(&data_type, offsets, bytes, ascii, None);
+            let mut ends = vec![known.index(ascii + 1)];
+            if offsets[0] == 0 {
+                ends.extend(offsets.windows(2).take_while(is_text).map(|pair| pair[1] as usize));
+            }
+            let known = ends[known.index(ends.len())];
+            let found = array(&data_type, offsets, bytes, known, None);
             match strict {
                 Ok(data) => prop_assert_eq!(&found.unwrap().to_data(), &data),
                 Err(error) => prop_assert!(found.is_err(), "{error}"),

@@ -297,12 +297,12 @@ impl Values {
             (Values::Bits(mut bits), _) => data.add_buffer(bits.finish().into_inner()),
             (Values::Fixed(values), _) => data.add_buffer(values.finish()).align_buffers(true),
             (Values::Variable(values), _) => {
-                let (offsets, bytes, ascii) = values.finish()?;
-                return strings::array(data_type, offsets, bytes, ascii, nulls).map_err(|e| column.corrupt(e));
+                let (offsets, bytes, known) = values.finish()?;
+                return strings::array(data_type, offsets, bytes, known, nulls).map_err(|e| column.corrupt(e));
             }
             (Values::LargeVariable(values), _) => {
-                let (offsets, bytes, ascii) = values.finish()?;
-                return strings::array(data_type, offsets, bytes, ascii, nulls).map_err(|e| column.corrupt(e));
+                let (offsets, bytes, known) = values.finish()?;
+                return strings::array(data_type, offsets, bytes, known, nulls).map_err(|e| column.corrupt(e));
             }
             (Values::FixedList(lists), DataType::FixedSizeList(item, size)) => {
                 let items = lists

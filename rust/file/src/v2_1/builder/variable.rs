@@ -24,20 +24,20 @@ pub(crate) struct VariableBuilder<O> {
     offsets: Vec<O>,
     bytes: Vec<u8>,
     is_text: bool,
-    /// So many bytes from the first on are known to be ASCII; those behind them may be, too.
-    ascii: usize,
+    /// So many bytes from the first on are known to be the text of whole values; those behind them may be, too.
+    text: usize,
     /// Where there is not any number of bytes: how many there may be.
     room: Option<Arc<Room>>,
 }
 
 impl<O: Offset> VariableBuilder<O> {
-    /// No values yet. Of text it is noted how far it is ASCII.
+    /// No values yet. Of text it is noted how far it is known to be UTF-8.
     pub(crate) fn new(is_text: bool) -> VariableBuilder<O> {
         VariableBuilder {
             offsets: vec![O::default()],
             bytes: Vec::new(),
             is_text,
-            ascii: 0,
+            text: 0,
             room: None,
         }
     }
@@ -53,17 +53,18 @@ impl<O: Offset> VariableBuilder<O> {
         self.room.as_ref().map_or(Ok(()), |room| room.check(all, all as u64))
     }
 
-    /// Notes that the bytes from `start` on are ASCII.
-    pub(crate) fn note_ascii(&mut self, start: usize) {
-        if self.ascii >= start {
-            self.ascii = self.bytes.len();
+    /// Notes that the bytes from `start` on, where a value starts, are values each of which is UTF-8.
+    pub(crate) fn note_text(&mut self, start: usize) {
+        if self.text >= start {
+            self.text = self.bytes.len();
         }
     }
 
-    /// Looks whether the bytes from `start` on are ASCII, while they are in the processor's cache; not where those before them are not.
+    /// Looks whether the bytes from `start` on are ASCII, while they are in the processor's cache; not where those before them are
+    /// not known to be text.
     pub(crate) fn look_for_ascii(&mut self, start: usize) {
-        if self.is_text && self.ascii >= start && self.bytes.get(start..).is_some_and(<[u8]>::is_ascii) {
-            self.ascii = self.bytes.len();
+        if self.is_text && self.text >= start && self.bytes.get(start..).is_some_and(<[u8]>::is_ascii) {
+            self.text = self.bytes.len();
         }
     }
 
@@ -198,10 +199,10 @@ impl<O: Offset> VariableBuilder<O> {
         Ok(())
     }
 
-    /// Offsets and bytes, and how many of the bytes are known to be ASCII, from the first on.
+    /// Offsets and bytes, and how many of the bytes are known to be the text of whole values, from the first on.
     pub(crate) fn finish(self) -> Result<(Vec<O>, Vec<u8>, usize)> {
         self.check()?;
-        Ok((self.offsets, self.bytes, self.ascii))
+        Ok((self.offsets, self.bytes, self.text))
     }
 }
 
@@ -213,7 +214,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn test_what_is_noted_as_ascii_is_ascii(
+        fn test_what_is_noted_as_text_is_text(
             steps in prop::collection::vec((0..4_u8, prop_oneof!["[a-z]{0,9}", "\\PC{0,3}"]), 0..12),
             is_text in any::<bool>(),
         ) {
@@ -230,14 +231,15 @@ mod tests {
                     }
                     _ => {
                         all.push(text.as_bytes());
-                        if text.is_ascii() {
-                            all.note_ascii(start);
-                        }
+                        all.note_text(start);
                     }
                 }
             }
-            let (_, bytes, ascii) = all.finish().unwrap();
-            prop_assert!(bytes[..ascii].is_ascii());
+            let (offsets, bytes, known) = all.finish().unwrap();
+            prop_assert!(offsets.contains(&(known as i32)));
+            for pair in offsets.windows(2).filter(|pair| pair[1] as usize <= known) {
+                prop_assert!(std::str::from_utf8(&bytes[pair[0] as usize..pair[1] as usize]).is_ok());
+            }
         }
     }
 }

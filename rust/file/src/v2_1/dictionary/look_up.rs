@@ -57,10 +57,9 @@ impl LookUp {
             if let Some(table) = kept(&self.table, || Items::new(all)) {
                 let start = out.as_bytes().len();
                 let (bytes, offsets) = out.parts(keys.len());
-                let end = |end: usize| offsets.push(O::from_u64(end as u64));
-                table.gather(keys, bytes, end).map_err(|e| at.kernel(e))?;
-                if table.is_ascii() {
-                    out.note_ascii(start);
+                table.gather(keys, bytes, offsets).map_err(|e| at.kernel(e))?;
+                if table.is_text() {
+                    out.note_text(start);
                 }
                 return Ok(());
             }
@@ -72,7 +71,9 @@ impl LookUp {
             .fold(0_usize, |sum, key| sum.saturating_add(item(key).len()));
         out.check_room(size)?;
         out.make_room(keys.len(), size);
+        let start = out.as_bytes().len();
         keys.iter().for_each(|key| out.push(item(key)));
+        out.look_for_ascii(start);
         Ok(())
     }
 }
@@ -118,6 +119,9 @@ mod tests {
             vec![0, 1, 16, 7],
             vec![17, 3, 0, 32, 33],
             vec![5000, 0, 64, 31],
+            vec![65, 0, 256, 31, 128, 129],
+            vec![257, 0],
+            vec![2, 2, 2],
             vec![0, 0, 0, 0],
             vec![1],
         ] {

@@ -96,7 +96,7 @@ impl Fsst {
         };
         let only_symbols = decoded.map_err(|e| at.kernel(e))?;
         if only_symbols && self.decoder.is_ascii() {
-            out.note_ascii(start);
+            out.note_text(start);
         } else {
             out.look_for_ascii(start);
         }
