@@ -9,6 +9,7 @@ from typing import Any
 
 import deltalake
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from esker.delta import DeltaTable
@@ -129,3 +130,18 @@ def test_a_filter_that_is_false_for_every_row_leaves_no_file(tmp_path: Path) -> 
         assert table.partitions(file_pruning_predicate=sql) == [], sql
     for sql in ("true", "1 = 1", "true or p = 'a'", "random() < 2", "random() < 0.0001"):
         assert len(table.file_uris(file_pruning_predicate=sql)) == 2, sql
+    for where, rows in (
+        (pc.scalar(False), 0),
+        (pc.field("p").isin(pa.array([], pa.string())), 0),
+        (pc.scalar(True), 2),
+    ):
+        assert table.to_pyarrow_table(filters=where).num_rows == rows
+        assert len(table.file_uris(file_pruning_predicate=where)) == rows
+
+
+def test_a_column_that_is_never_null_leaves_its_files(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+    deltalake.write_deltalake(tmp_path, pa.table({"id": [1, 2]}, schema=schema))
+    for sql, rows in (("id is not null", 2), ("id is null", 0), ("id is not null and true", 2)):
+        assert DeltaTable(tmp_path).to_pyarrow_table(filters=sql).num_rows == rows
+        assert len(DeltaTable(tmp_path).file_uris(file_pruning_predicate=sql)) == min(rows, 1)

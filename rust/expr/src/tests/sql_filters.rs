@@ -258,6 +258,38 @@ fn test_nulls_stay_null() {
 }
 
 #[test]
+fn test_what_no_row_can_make_true_is_known() {
+    let schema = Schema::new(vec![
+        Field::new("i", DataType::Int64, true),
+        Field::new("certain", DataType::Int64, false),
+        Field::new("f", DataType::Float64, true),
+    ]);
+    let is_never = |text: &str| Predicate::parse_sql(text, &schema).unwrap().is_never();
+    for text in [
+        "false",
+        "1 = 0",
+        "null",
+        "false and i = 1",
+        "certain is null",
+        "i in (1) and 2 < 1",
+    ] {
+        assert!(is_never(text), "{text}");
+    }
+    for text in [
+        "true",
+        "i = 1",
+        "certain is not null",
+        "false or i = 1",
+        "i is null",
+        "random() < 0",
+        "f = f",
+        "i = null or true",
+    ] {
+        assert!(!is_never(text), "{text}");
+    }
+}
+
+#[test]
 fn test_columns_are_the_top_level_ones_it_reads() {
     let schema = batch().schema();
     let columns = |text: &str| Predicate::parse_sql(text, &schema).unwrap().columns().to_vec();
