@@ -128,6 +128,16 @@ EXPRESSIONS = [
 ]
 
 
+def test_an_array_that_holds_a_value_is_found_among_several_of_a_path(tmp_path: Path) -> None:
+    texts = ['[["b"],["a"]]', '{"x":["b"],"y":["a"]}', '[[["a"]],["c"]]', "[]", '["a"]']
+    rows = pa.table({"id": range(5), "j": pa.ExtensionArray.from_storage(pa.json_(), pa.array(texts))})
+    datasets: list[Any] = [esker.write_dataset(rows, tmp_path / "ours"), lance.write_dataset(rows, tmp_path / "theirs")]
+    for path in ("$", "$[*]", "$[0,1]", "$.*", "$[*][*]"):
+        filter = f"json_array_contains(j, '{path}', 'a')"
+        ours, theirs = (dataset.to_table(columns=["id"], filter=filter)["id"].to_pylist() for dataset in datasets)
+        assert ours == theirs, path
+
+
 def answer(dataset: Any, expression: str, row: int) -> Any:
     try:
         return dataset.take([row], columns={"x": expression})["x"].to_pylist()

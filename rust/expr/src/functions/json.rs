@@ -124,7 +124,13 @@ impl ScalarUDFImpl for JsonFunction {
             };
             out.push(match (self.kind, wanted) {
                 (Kind::ArrayContains, Some(wanted)) if wanted.is_null(row) => Found::Nothing,
-                (Kind::ArrayContains, Some(wanted)) => Found::Truth(contains(found.first(), wanted.value(row))?),
+                (Kind::ArrayContains, Some(wanted)) => {
+                    let mut is_in = false;
+                    for array in &found {
+                        is_in |= contains(array, wanted.value(row))?;
+                    }
+                    Found::Truth(is_in)
+                }
                 (Kind::Exists, _) => Found::Truth(!found.is_empty()),
                 (Kind::ArrayLength, _) => match found.first() {
                     None => Found::Nothing,
@@ -149,8 +155,8 @@ fn failed(why: String) -> datafusion_common::DataFusionError {
 }
 
 /// Whether an array has a value: as a text, or as JSON without blanks.
-fn contains(array: Option<&View<'_>>, wanted: &str) -> Result<bool> {
-    let Some(Node::Array(items)) = array.map(View::node).transpose().map_err(failed)? else {
+fn contains(array: &View<'_>, wanted: &str) -> Result<bool> {
+    let Node::Array(items) = array.node().map_err(failed)? else {
         return Ok(false);
     };
     for item in items {
