@@ -28,6 +28,15 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     return esker.dataset(uri), lance.dataset(uri)
 
 
+@pytest.mark.parametrize("indices", [[0, 1], [2999, 0], [5, 5, 5], [2, 900, 2], []], ids=str)
+def test_rows_without_columns_are_counted_in_any_order(indices: list[int], pair: Pair) -> None:
+    assert pair[0].take(indices, columns=[]).num_rows == len(indices)
+    ids = pair[0].take(indices, columns=["_rowid"])["_rowid"].to_pylist()
+    assert pair[0]._take_rows(ids, columns=[]).num_rows == len(indices)
+    fragment = [index for index in indices if index < 800]
+    assert pair[0].get_fragments()[0].take(fragment, columns=[]).num_rows == len(fragment)
+
+
 @pytest.mark.parametrize(
     "indices",
     [

@@ -141,6 +141,11 @@ pub(super) fn in_order<T: Ord>(batch: RecordBatch, wanted: &[T], asked: &[T]) ->
     if wanted == asked {
         return Ok(batch);
     }
+    if batch.num_columns() == 0 {
+        let options = RecordBatchOptions::new().with_row_count(Some(asked.len()));
+        let counted = RecordBatch::try_new_with_options(batch.schema(), Vec::new(), &options);
+        return counted.map_err(|e| TableError::invalid(e.to_string()));
+    }
     let places = asked.iter().map(|row| wanted.partition_point(|w| w < row) as u64);
     let places = UInt64Array::from_iter_values(places);
     arrow_select::take::take_record_batch(&batch, &places).map_err(|e| TableError::invalid(e.to_string()))
