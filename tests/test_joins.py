@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+import lance
 import pyarrow as pa
 import pytest
 
@@ -17,7 +19,7 @@ NAN = float("nan")
 EQUAL = [
     (pa.array([1, 300, None]), pa.array([44, 1, 300], pa.int16()), [1, 2, None]),
     # 300 cut to eight bits is 44.
-    (pa.array([1, 44, None], pa.uint8()), pa.array([300, 1, None], pa.int64()), [1, None, None]),
+    (pa.array([1, 44, None], pa.uint8()), pa.array([300, 1, None], pa.int64()), [1, None, 2]),
     (pa.array([1, 2**63], pa.uint64()), pa.array([-1, 1]), [1, None]),
     (pa.array([-1, 1]), pa.array([2**64 - 1, 1], pa.uint64()), [None, 1]),
     (pa.array([1, 2]), pa.array([1.5, 2.0, NAN]), [None, 1]),
@@ -25,7 +27,12 @@ EQUAL = [
     (pa.array([1.5, NAN, -0.0]), pa.array([NAN, 1.5, 0.0]), [1, 0, None]),
     (pa.array([1.5, 0.1], pa.float32()), pa.array([1.5, 0.1]), [0, None]),
     (pa.array(["a", "b", None]), pa.array(["b", "c"], pa.large_string()), [None, 0, None]),
-    (pa.array(["a", "b", None]), pa.array(["b", "c", None]).dictionary_encode(), [None, 0, None]),
+    (pa.array(["a", "b", None]), pa.array(["b", "c", None]).dictionary_encode(), [None, 0, 2]),
+    (pa.array(["a", None]).dictionary_encode(), pa.array([None, "a", None, "b"]), [1, 2]),
+    (pa.array([1, None, 300]), pa.array([None, 1], pa.int8()), [1, 0, None]),
+    # A key that no key of the other type equals is no null.
+    (pa.array([None, 2], pa.uint64()), pa.array([-1, None]), [1, None]),
+    (pa.array([None, 2.5]), pa.array([None, 2]), [0, None]),
     (pa.array(["a", "b"]).dictionary_encode(), pa.array(["b", "c"], pa.string_view()), [None, 0]),
     (pa.array([b"a", b"b"]), pa.array([b"b", b"c"], pa.binary(1)), [None, 0]),
     (pa.array([1, 2_000_000], US), pa.array([2, 1], S), [None, 0]),
@@ -62,6 +69,25 @@ def test_columns_of_a_fragment_are_updated_by_keys_of_other_types(
     operation = esker.LanceOperation.Update([], [fragment], [], fields, update_mode="rewrite_columns")
     made = esker.LanceDataset.commit(dataset, operation, read_version=1)
     assert made.to_table()["v"].to_pylist() == [-1 if value is None else value for value in found]
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.string(), pa.float64(), pa.timestamp("us")], ids=str)
+def test_a_null_key_matches_a_null_key_as_in_pylance(kind: pa.DataType, tmp_path: Path) -> None:
+    found = []
+    for library in (lance, esker):
+        module: Any = library
+        uri = str(tmp_path / module.__name__)
+        keys = pa.array([1, None, 2, None]).cast(kind)
+        dataset = module.write_dataset(pa.table({"k": keys, "x": [0, 0, 0, 0]}), uri)
+        other = pa.table({"k": pa.array([None, 2, None]).cast(kind), "x": [7, 8, 9]})
+        fragment, fields = dataset.get_fragments()[0].update_columns(other, "k")
+        operation = module.LanceOperation.Update(
+            updated_fragments=[fragment], fields_modified=fields, update_mode="rewrite_columns"
+        )
+        dataset = module.LanceDataset.commit(uri, operation, read_version=1)
+        dataset.merge(other.rename_columns(["k", "v"]), "k")
+        found.append(dataset.to_table().to_pydict())
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 Both sides are cast to a common type that holds every value they can share. A value that the common type cannot hold
 equals no value of the other side, so it becomes null, which matches nothing. No value is rounded or truncated to match.
+Keys that were null before match one another, as in pylance.
 """
 
 from __future__ import annotations
@@ -31,14 +32,15 @@ class JoinKeys:
     Example:
         >>> import pyarrow as pa
         >>> from esker.lance.change.join_keys import JoinKeys
-        >>> keys = JoinKeys(pa.chunked_array([pa.array([3, 300], pa.int64())]), "id")
+        >>> keys = JoinKeys(pa.chunked_array([pa.array([3, 300, None], pa.int64())]), "id")
         >>> keys.rows(pa.array([44, 3, None], pa.uint8())).to_pylist()
-        [None, 0, None]
+        [None, 0, 2]
     """
 
     def __init__(self, keys: pa.ChunkedArray, column: str) -> None:
         self._given = keys
         self._column = column
+        self._null = _last_null(keys)
         self._known: dict[pa.DataType, tuple[pa.DataType, pa.Array, pa.Array]] = {}
 
     @classmethod
@@ -100,7 +102,8 @@ class JoinKeys:
             self.check(keys.type)
             self._known[stored] = self._lookup(common_type(stored, self._given.type))
         type_, known, rows = self._known[stored]
-        return rows.take(pc.index_in(as_common(keys, type_), value_set=known, skip_nulls=True))
+        found = rows.take(pc.index_in(as_common(keys, type_), value_set=known, skip_nulls=True))
+        return found if self._null is None else pc.if_else(_is_null(keys), self._null, found)
 
     def _lookup(self, type_: pa.DataType) -> tuple[pa.DataType, pa.Array, pa.Array]:
         chunks = [as_common(chunk, type_) for chunk in self._given.chunks]
@@ -232,6 +235,25 @@ def _in_unit(values: pa.Array, type_: pa.DataType) -> pa.Array:
 
 def _only(values: pa.Array, where: pa.Array) -> pa.Array:
     return pc.if_else(where, values, pa.scalar(None, values.type))
+
+
+def _is_null(keys: pa.Array) -> pa.Array:
+    """Where keys are null: those of a dictionary type, where their items are, too."""
+    if isinstance(keys, pa.ExtensionArray):
+        keys = keys.storage
+    return (keys.dictionary_decode() if pa.types.is_dictionary(keys.type) else keys).is_null()
+
+
+def _last_null(keys: pa.ChunkedArray) -> pa.Scalar | None:
+    """The number of the last row whose key is null, None if there is none."""
+    before = len(keys)
+    for chunk in reversed(keys.chunks):
+        before -= len(chunk)
+        if chunk.null_count or pa.types.is_dictionary(chunk.type):
+            last = pc.index(_is_null(chunk)[::-1], True).as_py()
+            if last >= 0:
+                return pa.scalar(before + len(chunk) - 1 - last, pa.int64())
+    return None
 
 
 def _whole(values: pa.ChunkedArray) -> pa.Array:
