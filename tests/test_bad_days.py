@@ -89,6 +89,39 @@ def test_a_write_that_the_system_refuses_in_the_middle(mode: str, limit: int, ta
     _unharmed(table)
 
 
+# As above, but only the manifest is too large: all that it refers to is there by then.
+SMALL_MANIFESTS = """
+import errno, resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+import pyarrow as pa, esker
+from esker.exceptions import IOFailedError
+dataset = esker.dataset(sys.argv[1])
+dataset.to_table()
+resource.setrlimit(resource.RLIMIT_FSIZE, (3000, resource.RLIM_INFINITY))
+try:
+    if sys.argv[2] == "append":
+        esker.write_dataset(pa.table({"id": [9], "t": ["x"]}), dataset, mode="append")
+    elif sys.argv[2] == "delete":
+        dataset.delete("id = 3")
+    else:
+        dataset.update_config({"k": "v"})
+except IOFailedError as error:
+    print(type(error).__name__, error.errno == errno.EFBIG, error)
+"""
+
+
+@pytest.mark.parametrize("change", ["append", "delete", "config"])
+def test_a_manifest_that_the_system_refuses(change: str, table: str) -> None:
+    esker.dataset(table).update_config({"long": "x" * 4000})
+    before = {path for path in Path(table).rglob("*") if path.is_file()}
+    done = subprocess.run([sys.executable, "-c", SMALL_MANIFESTS, table, change], capture_output=True, text=True)
+    assert done.stdout.startswith("IOFailedError True"), done.stdout + done.stderr
+    assert "File too large" in done.stdout
+    left = {path for path in Path(table).rglob("*") if path.is_file()} - before
+    assert {path.parent.name for path in left} <= {"_transactions"}
+    _unharmed(table, version=3)
+
+
 @pytest.mark.skipif("ESKER_FULL_DISK" not in os.environ, reason="by hand: needs a small file system")
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_disk_that_is_really_full(change: str) -> None:

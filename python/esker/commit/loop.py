@@ -15,6 +15,7 @@ newest version shows that the change is in it.
 
 from __future__ import annotations
 
+import errno
 import logging
 import random
 import time
@@ -43,6 +44,21 @@ from .protocol import (
     Verdict,
 )
 
+_REFUSALS = frozenset(
+    {
+        errno.EACCES,
+        errno.EDQUOT,
+        errno.EFBIG,
+        errno.EMFILE,
+        errno.ENAMETOOLONG,
+        errno.ENFILE,
+        errno.ENOMEM,
+        errno.ENOSPC,
+        errno.EPERM,
+        errno.EROFS,
+    }
+)
+"""Codes by which a file system refuses to make or to fill a file. Others, as EIO, may be the lost reply of a server."""
 DEFAULT_MAX_RETRIES = 20
 """Attempts after the first, as in pylance."""
 DEFAULT_TIMEOUT_S = 30 * 60.0
@@ -251,7 +267,7 @@ class _Race:
         self._staged.outcome = Outcome.UNKNOWN
         try:
             landed = change.put(version, data)
-            failure = None
+            failure, is_refused = None, False
         except NothingPut as refusal:
             self._not_at(version)
             raise refusal.reason from None
@@ -261,7 +277,10 @@ class _Race:
             raise
         except Exception as error:
             landed, failure = False, error
-            self._unanswered.add(version)
+            # A reply that an earlier attempt did not get may still say that its object is there.
+            is_refused = _is_refusal(error) and version not in self._unanswered
+            if not is_refused:
+                self._unanswered.add(version)
         if landed:
             return self._is_in_history(version), None
         # A lost reply is no refusal, and "exists" may be our own first attempt: the write id in the object tells.
@@ -271,7 +290,7 @@ class _Race:
             return False, failure or error
         if there in self._own:
             return self._is_in_history(version), failure
-        if there is not None:
+        if there is not None or is_refused:
             self._not_at(version)
         return False, failure
 
@@ -359,6 +378,11 @@ def follow(work: Callable[[], object], committed: str) -> None:
         work()
     except Exception as error:
         tell(f"{committed} is committed, but what follows a commit failed: {error}")
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether the file system did not take an object, so that it is not there unless it is found there."""
+    return isinstance(error, OSError) and error.errno in _REFUSALS
 
 
 def tell(message: str) -> None:

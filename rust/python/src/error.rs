@@ -121,6 +121,14 @@ fn of_store(error: &StoreError) -> Raised {
     }
 }
 
+/// The operating system's own code of an error.
+fn os_code(error: &TableError) -> Option<i32> {
+    match error {
+        TableError::Store(error) | TableError::File(FileError::Store(error)) => error.os_code(),
+        _ => None,
+    }
+}
+
 /// The Python exception that an error becomes.
 pub(crate) fn to_python(py: Python<'_>, error: &TableError) -> PyErr {
     let raised = of_table(error);
@@ -129,6 +137,9 @@ pub(crate) fn to_python(py: Python<'_>, error: &TableError) -> PyErr {
         let facts = PyDict::new(py);
         for (name, value) in &raised.facts {
             facts.set_item(name, value)?;
+        }
+        if let Some(code) = os_code(error) {
+            facts.set_item("errno", code)?;
         }
         class.call((error.to_string(),), Some(&facts))
     })();
