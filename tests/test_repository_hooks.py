@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
+from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
@@ -145,3 +147,32 @@ def test_whatever_a_hook_raises_reaches_the_caller(repo: Repository) -> None:
     with pytest.raises(KeyError, match="a mistake in the hook"):
         append(repo, "main", 2)
     assert repo.branch("main").get_commit() == before
+
+
+def test_the_metadata_of_a_commit_cannot_be_changed_under_its_id(repo: Repository) -> None:
+    main = repo.branch("main")
+
+    def note(event: HookEvent) -> None:
+        event.commit.metadata["approved"] = "me"  # type: ignore[index]
+
+    repo.add_hook("pre-commit", note)
+    main.object("notes/b.txt").upload("another")
+    with pytest.raises(UnsupportedError, match=r"dict\(commit.metadata\)"):
+        main.commit("noted", {"job": "17"})
+    assert [change.path for change in main.uncommitted()] == ["notes/b.txt"]
+    other = Repository(repo.uri).branch("main")
+    other.object("notes/c.txt").upload("a third")
+    made = other.commit("by another handle", {"job": "18"}).get_commit()
+    for commit in (made, pickle.loads(pickle.dumps(made)), copy.deepcopy(made), next(main.log()), main.get_commit()):
+        assert commit == made
+        assert commit.metadata == {"job": "18"} == dict(commit.metadata)
+        for change in (
+            lambda found: found.update(x="y"),
+            lambda found: found.pop("job"),
+            lambda found: found.clear(),
+            lambda found: found.setdefault("x", "y"),
+        ):
+            with pytest.raises(UnsupportedError):
+                change(commit.metadata)
+    assert asdict(made)["metadata"] == {"job": "18"}
+    assert list(Repository(repo.uri).fsck()) == []

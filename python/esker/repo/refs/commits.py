@@ -6,15 +6,34 @@ import heapq
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from ..._native import graveler
 from ..._native.store import Store
-from ...exceptions import CorruptFileError, NotFoundError
+from ...exceptions import CorruptFileError, NotFoundError, UnsupportedError
 from ..sdk_names import LacksNames
 from .commit_packs import PACK_COMMITS, Packs
 from .json_record import WRONG, decode_json
 from .layout import COMMITS
+
+
+class FrozenPairs(dict[str, str]):
+    """Keys and values that never change: a commit's id is a hash of them, and all who read it share them.
+
+    Example:
+        >>> from esker.repo.refs.commits import FrozenPairs
+        >>> FrozenPairs(job="17") == {"job": "17"}
+        True
+    """
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise UnsupportedError("a commit's metadata never changes; change a copy of it, dict(commit.metadata)")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenPairs, (dict(self),)
 
 
 @dataclass(frozen=True)
@@ -28,7 +47,7 @@ class Commit(LacksNames):
         message: Why.
         creation_date: When: seconds since the Unix epoch.
         meta_range_id: The content; empty for the commit that a repository starts with.
-        metadata: The user's own keys and values.
+        metadata: The user's own keys and values, which cannot be changed.
         generation: 1 without parents, else one more than the highest of theirs.
         version: How the parents are ordered: 1 today.
 
@@ -45,6 +64,9 @@ class Commit(LacksNames):
     metadata: Mapping[str, str] = field(default_factory=dict)
     generation: int = 1
     version: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "metadata", FrozenPairs(self.metadata))
 
     @classmethod
     def make(
