@@ -10,7 +10,7 @@ import inspect
 import io
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,8 +27,11 @@ from esker.exceptions import (
 )
 from esker.repo import (
     Branch,
+    Change,
+    CommonPrefix,
     ImportManager,
     NoChangesError,
+    ObjectInfo,
     Reference,
     Repository,
     StoredObject,
@@ -428,3 +431,34 @@ def test_the_repositories_of_a_folder_are_listed(tmp_path: Path) -> None:
     assert names() == ["a", "b", "bc", "d"]
     assert (names("b"), names(None, "b"), names("b", "b")) == (["b", "bc"], ["bc", "d"], ["bc"])
     assert str(next(repositories(tmp_path))) == repository(tmp_path / "a").id
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_pages_of_a_listing_with_a_delimiter_follow_each_other(count: int, lake: Repository) -> None:
+    main = lake.branch("main")
+    lake.branch("empty").create("main")
+    paths = ("/x", "a", "a/1", "a/2", "a/b/1", "a0", "b\ud7ff1", "b/1", "c\U0010ffff", "c\U0010ffff1", "d/", "e//1")
+
+    def pages(listed: Callable[..., Iterator[ObjectInfo | CommonPrefix | Change]], **asked: str) -> list[str]:
+        seen: list[str] = []
+        while page := [one.path for one in listed(count, seen[-1] if seen else None, **asked)]:
+            assert len(seen) < 20
+            seen += page
+        return seen
+
+    for path in paths:
+        main.object(path).upload(path)
+    asked: list[dict[str, str]] = [
+        *({"delimiter": delimiter} for delimiter in ("/", "\ud7ff", "\U0010ffff", "b/")),
+        {"prefix": "a/", "delimiter": "/"},
+        {"prefix": "a", "delimiter": "/"},
+        {"delimiter": ""},
+    ]
+    staged = [pages(main.objects, **one) for one in asked]
+    assert staged[0] == ["/", "a", "a/", "a0", "b/", "b\ud7ff1", "c\U0010ffff", "c\U0010ffff1", "d/", "e/"]
+    assert staged == [[one.path for one in main.objects(**one)] for one in asked]
+    assert staged == [pages(main.uncommitted, **one) for one in asked]
+    main.commit("all")
+    assert staged == [pages(lake.ref("main").objects, **one) for one in asked]
+    main.object("b/2").upload("staged over it")
+    assert staged[0] == pages(main.objects, delimiter="/")

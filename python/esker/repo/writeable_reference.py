@@ -56,7 +56,7 @@ class WriteableReference(Reference):
             prefix: What paths start with.
             delimiter: Paths that go on after it are one `prefix_changed` together.
         """
-        changes = self._view.uncommitted(prefix or "", after or "")
+        changes = self._view.uncommitted(prefix or "", after or "", delimiter or "")
         yield from islice(folded(changes, prefix or "", delimiter) if delimiter else changes, max_amount)
 
     def reset_changes(self, path_type: str = "reset", path: str | None = None) -> None:

@@ -61,15 +61,19 @@ class RefView:
         self, prefix: str = "", after: str = "", delimiter: str = "", max_amount: int | None = None
     ) -> Iterator[ObjectInfo | CommonPrefix]:
         """The objects whose paths start with `prefix`. See `Reference.objects`."""
+        first = _next(check_text(after, "a path"), prefix, check_text(delimiter, "a delimiter"))
+        yield from self._listed(prefix, first, delimiter, max_amount)
+
+    def _listed(
+        self, prefix: str, first: str, delimiter: str = "", max_amount: int | None = None
+    ) -> Iterator[ObjectInfo | CommonPrefix]:
+        """What is committed, from the path `first` on."""
         commit = self.base()
         # No more is decoded than was asked for.
         count = BATCH_ROWS if max_amount is None else max(1, min(max_amount, BATCH_ROWS))
         with explained(self.core.store, commit.id):
             listing = self.core.storage.list(
-                commit.meta_range_id,
-                prefix=check_text(prefix, "a prefix"),
-                from_path=_next(check_text(after, "a path")),
-                delimiter=check_text(delimiter, "a delimiter"),
+                commit.meta_range_id, prefix=check_text(prefix, "a prefix"), from_path=first, delimiter=delimiter
             )
             yield from islice(listed(listing, count), max_amount)
 
@@ -142,9 +146,10 @@ class BranchView(RefView):
         if not len(staging):
             yield from super().objects(prefix, after, delimiter, max_amount)
             return
-        committed = (entry for entry in super().objects(prefix, after))
+        first = _next(check_text(after, "a path"), prefix, check_text(delimiter, "a delimiter"))
+        committed = self._listed(prefix, first)
         last, given = None, 0
-        for entry in _overlaid(committed, staging.within(prefix, _next(after))):
+        for entry in _overlaid(committed, staging.within(prefix, first)):
             found: ObjectInfo | CommonPrefix = entry
             head, cut, _ = entry.path[len(prefix) :].partition(delimiter) if delimiter else ("", "", "")
             if cut:
@@ -157,11 +162,17 @@ class BranchView(RefView):
             given += 1
             yield found
 
-    def uncommitted(self, prefix: str = "", after: str = "") -> Iterator[Change]:
-        """What is staged and not committed, against what is read without it."""
+    def uncommitted(self, prefix: str = "", after: str = "", delimiter: str = "") -> Iterator[Change]:
+        """What is staged and not committed, against what is read without it.
+
+        Args:
+            prefix: What paths start with.
+            after: Only paths behind this one.
+            delimiter: Up to which paths are one then: `after` may be such a prefix.
+        """
         staging = self.staging
         content = self.base().meta_range_id if len(staging) else ""
-        for batch in staging.batches(prefix, _next(after)):
+        for batch in staging.batches(prefix, _next(after, prefix, delimiter)):
             committed = dict(infos(self.core.storage.get(content, [path for path, _ in batch])))
             for path, staged in batch:
                 left = committed.get(path)
@@ -217,9 +228,22 @@ class BranchView(RefView):
         return super().__reduce__()
 
 
-def _next(after: str) -> str:
-    # The first string behind another one.
+def _next(after: str, prefix: str, delimiter: str) -> str:
+    """The first path of a listing behind `after`, which may be a common prefix that an earlier page ended with."""
+    head, cut, rest = after.removeprefix(prefix).partition(delimiter) if delimiter else ("", "", "")
+    if cut and not rest and after == prefix + head + delimiter:
+        return _behind_all(after)
     return after + "\0" if after else ""
+
+
+def _behind_all(prefix: str) -> str:
+    """The first string behind all that start with a prefix, in the order of their UTF-8."""
+    kept = prefix.rstrip("\U0010ffff")
+    if not kept:
+        return prefix + "\0"
+    # There are no characters between the two.
+    last = 0xE000 if kept[-1] == "\ud7ff" else ord(kept[-1]) + 1
+    return kept[:-1] + chr(last)
 
 
 def _overlaid(
