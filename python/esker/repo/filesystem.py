@@ -20,10 +20,13 @@ from typing import Any, ClassVar, Literal
 from urllib.parse import quote, unquote
 
 import fsspec
+from fsspec.compression import compr
+from fsspec.core import get_compression
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
 from ..exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from .branch import Branch
+from .fsspec_files import CompressingWriter, EncodingWriter
 from .fsspec_transaction import FsspecTransaction
 from .objects.object_info import CommonPrefix, ObjectInfo
 from .objects.object_io import PIECE_BYTES
@@ -229,6 +232,34 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
     ukey = checksum
 
     # Reading and writing.
+
+    def open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: int | Literal["default"] | None = None,
+        cache_options: dict[str, Any] | None = None,
+        compression: str | None = None,
+        **options: Any,
+    ) -> Any:
+        """Opens an object. What is written is staged when the file is closed, and not if an error ends its block.
+
+        Args:
+            path: Of the object.
+            mode: `rb`, `wb`, `ab` and `xb` for bytes, the same without `b` for text.
+            block_size: Bytes to read ahead.
+            cache_options: How, as fsspec's caches take it.
+            compression: A codec of fsspec's, or `infer` it from the path.
+            options: `encoding`, `errors` and `newline` of text; others as fsspec takes them.
+        """
+        if "r" in mode or ("b" in mode and compression is None):
+            return super().open(path, mode, block_size, cache_options, compression, **options)
+        texts = {name: options.pop(name) for name in ("encoding", "errors", "newline") if name in options}
+        binary = mode if "b" in mode else mode.replace("t", "") + "b"
+        raw = super().open(path, binary, block_size, cache_options, **options)
+        codec = get_compression(self._strip_protocol(path), compression)
+        file = raw if codec is None else CompressingWriter(raw, compr[codec](raw, mode="w"))
+        return file if "b" in mode else EncodingWriter(file, **texts)
 
     def _open(
         self,

@@ -1,0 +1,80 @@
+"""Files of a repository's file system: codecs, text, and errors in the middle."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from esker.exceptions import UnsupportedError
+from esker.repo import Repository
+from esker.repo.filesystem import RepositoryFileSystem
+
+
+@pytest.fixture
+def fs(tmp_path: Path) -> RepositoryFileSystem:
+    """The file system of an empty repository."""
+    return RepositoryFileSystem(Repository.create(str(tmp_path / "lake")))
+
+
+@pytest.mark.parametrize("codec", ["gzip", "bz2", "xz", "zip"])
+def test_what_goes_through_a_codec_is_staged_when_the_file_is_closed(codec: str, fs: RepositoryFileSystem) -> None:
+    data = b"0123456789" * 1000
+    with fs.open("main/bytes", "wb", compression=codec) as out:
+        assert out.write(data[:5000]) == 5000
+        assert not fs.exists("main/bytes")
+        out.write(data[5000:])
+    with fs.open("main/text", "w", compression=codec, encoding="utf-16-le", newline="\r\n") as out:
+        out.write("é\n")
+    assert fs.cat("main/bytes") != data
+    with fs.open("main/bytes", compression=codec) as file:
+        assert file.read() == data
+    with fs.open("main/text", "r", compression=codec, encoding="utf-16-le", newline="") as text:
+        assert text.read() == "é\r\n"
+
+
+def test_a_codec_is_inferred_from_the_path(fs: RepositoryFileSystem) -> None:
+    for path in ("main/a.gz", "main/a.txt"):
+        with fs.open(path, "wt", compression="infer") as out:
+            out.write("hello")
+    assert gzip.decompress(fs.cat("main/a.gz")) == b"hello" == fs.cat("main/a.txt")
+
+
+@pytest.mark.parametrize("codec", [None, "gzip", "zip"])
+@pytest.mark.parametrize("mode", ["w", "wb", "a", "ab", "x", "xb"])
+def test_an_error_in_the_middle_leaves_what_was_there(codec: str | None, mode: str, fs: RepositoryFileSystem) -> None:
+    if "x" not in mode:
+        fs.pipe("main/a", b"before")
+    before = fs.find("main", detail=True)
+
+    def fail() -> None:
+        with fs.open("main/a", mode, compression=codec) as out:
+            out.write(b"half" if "b" in mode else "half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert fs.find("main", detail=True) == before
+
+
+def test_a_file_that_is_closed_takes_nothing_more(fs: RepositoryFileSystem) -> None:
+    for mode, data in (("wb", b"1"), ("w", "1")):
+        out = fs.open("main/a", mode, compression="gzip")
+        out.write(data)
+        out.close()
+        out.close()
+        with pytest.raises(ValueError, match="closed"):
+            out.write(data)
+        out.discard()
+        with fs.open("main/a", "rb", compression="gzip") as file:
+            assert file.read() == b"1"
+
+
+def test_a_codec_over_a_transaction_that_has_ended_stages_nothing(fs: RepositoryFileSystem) -> None:
+    with fs.repository.branch("main").transact("t") as tx:
+        out = tx.object("a").writer()
+        out.write(b"1")
+    with pytest.raises(UnsupportedError, match="ended"):
+        out.close()
+    assert not fs.exists("main/a")
