@@ -1,8 +1,9 @@
-"""Files of a repository's file system: codecs, text, and errors in the middle."""
+"""Files of a repository's file system: codecs, text, errors in the middle, and pickles of what is open."""
 
 from __future__ import annotations
 
 import gzip
+import pickle
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,13 @@ def test_a_codec_over_a_transaction_that_has_ended_stages_nothing(fs: Repository
     with pytest.raises(UnsupportedError, match="ended"):
         out.close()
     assert not fs.exists("main/a")
+
+
+def test_an_open_file_pickles_and_reads_on_from_where_it_was(fs: RepositoryFileSystem) -> None:
+    fs.pipe("main/a", bytes(range(100)))
+    fs.repository.branch("main").commit("a")
+    with fs.open("main/a", block_size=10) as file:
+        file.seek(40)
+        with pickle.loads(pickle.dumps(file)) as other:
+            assert other.tell() == 40
+            assert other.read() == file.read() == bytes(range(40, 100))

@@ -356,6 +356,8 @@ class RepositoryFile(AbstractBufferedFile):  # type: ignore[misc]
         # As it is now: a commit to the branch does not change what an open file reads.
         self._reader = found.reader("rb")
         size = found.stat().size_bytes
+        # What fsspec has noted of one that it opens anew out of a pickle is not asked.
+        options.pop("size", None)
         super().__init__(fs, path, "rb", block_size or "default", cache_options=cache_options, size=size, **options)
 
     def _fetch_range(self, start: int, end: int) -> bytes:
