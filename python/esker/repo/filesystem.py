@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
+from glob import has_magic
 from typing import Any, ClassVar, Literal
 from urllib.parse import quote, unquote
 
@@ -303,9 +304,29 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
 
     def cp_file(self, path1: str, path2: str, **_: Any) -> None:
         """Stages the object at another path. No bytes are copied."""
-        source = self._object(path1)
+        try:
+            found = self._object(path1)._stat()
+        except (NotFoundError, IsADirectoryError):
+            if self.isdir(path1):
+                # It is there with what it holds, which is copied one by one.
+                return
+            raise
         branch, key = self._branch(path2)
-        branch._view.stage_copy(*source._stat(), key)
+        branch._view.stage_copy(*found, key)
+
+    def mv(self, path1: str, path2: str, recursive: bool = False, maxdepth: int | None = None, **options: Any) -> None:
+        """Stages objects at other paths, and that they go from where they were.
+
+        Raises:
+            InvalidArgumentError: A folder would go below itself.
+        """
+        source, target = (self._strip_protocol(path) for path in (path1, path2))
+        if source == target:
+            return
+        if recursive and isinstance(source, str) and target.startswith(source + "/"):
+            raise InvalidArgumentError(f"expected a path outside of {source!r} to move it to, found {target!r}")
+        self.copy(path1, path2, recursive=recursive, maxdepth=maxdepth, on_error="raise", **options)
+        self.rm(path1, recursive=recursive, maxdepth=maxdepth)
 
     def rm_file(self, path: str) -> None:
         """Stages that an object goes.
@@ -320,13 +341,46 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
     _rm = rm_file
 
     def rm(self, path: str | list[str], recursive: bool = False, maxdepth: int | None = None) -> None:
-        """Stages that objects go; with `recursive`, all that is below the paths as well."""
-        for one in [path] if isinstance(path, str) else path:
-            branch, key = self._branch(one)
-            below = [found.path for found in branch.objects(prefix=key + "/")] if recursive else []
-            if not below or branch.object(key).exists():
-                self.rm_file(one)
-            branch.delete_objects(below)
+        """Stages that objects go; with `recursive`, all that is below the paths as well.
+
+        Args:
+            path: Paths, or patterns of them.
+            recursive: Also what is below them.
+            maxdepth: So many folders deep, 1 for what is directly in them.
+
+        Raises:
+            NotFoundError: There is nothing at one of the paths. Nothing is staged then.
+        """
+        if maxdepth is not None and maxdepth < 1:
+            raise InvalidArgumentError(f"expected a maxdepth of 1 or more, found {maxdepth}")
+        gone = [
+            (branch, paths)
+            for one in ([path] if isinstance(path, str | os.PathLike) else path)
+            for branch, paths in self._gone(os.fspath(one), recursive, maxdepth)
+        ]
+        for branch, paths in gone:
+            branch.delete_objects(paths)
+
+    def _gone(self, path: str, recursive: bool, maxdepth: int | None) -> Iterator[tuple[Branch, list[str]]]:
+        """What goes with a path, or with the paths that a pattern stands for."""
+        if has_magic(path) and not self.exists(path):
+            matches = self.glob(path, maxdepth=maxdepth)
+            if not matches:
+                raise NotFoundError(f"no object and no folder matches {path!r}", path=path)
+            for one in matches:
+                # What a pattern stands for is the first folder deep.
+                if (recursive and maxdepth != 1) or self.isfile(one):
+                    yield from self._gone(one, recursive, None if maxdepth is None else max(1, maxdepth - 1))
+            return
+        branch, key = self._branch(path)
+        found = [key] if branch.object(key).exists() else []
+        if recursive:
+            below = (one.path for one in branch.objects(prefix=key + "/"))
+            depth = key.count("/") + (maxdepth or 0)
+            found += [one for one in below if maxdepth is None or one.count("/") <= depth]
+        if not found and not (recursive and self.isdir(path)):
+            raise NotFoundError(f"no object {key!r} in {branch.id!r}", path=key)
+        yield branch, found
 
     def mkdir(self, path: str, create_parents: bool = True, **_: Any) -> None:
         """Nothing: folders are there while they hold objects."""

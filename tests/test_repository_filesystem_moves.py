@@ -1,0 +1,79 @@
+"""What goes away and moves in a repository's file system: folders, patterns, and only so deep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.fs
+import pytest
+
+from esker.exceptions import InvalidArgumentError, NotFoundError
+from esker.repo import Repository
+from esker.repo.filesystem import RepositoryFileSystem
+
+PATHS = ["main/t/1", "main/t/2", "main/t/b/1", "main/t/b/c/1", "main/t/x[1]"]
+
+
+@pytest.fixture
+def fs(tmp_path: Path) -> RepositoryFileSystem:
+    """The file system of a repository with some objects that are committed, and some that are staged."""
+    made = RepositoryFileSystem(Repository.create(str(tmp_path / "lake")))
+    made.pipe({path: path.encode() for path in PATHS[:3]})
+    made.repository.branch("main").commit("some")
+    made.pipe({path: path.encode() for path in PATHS[3:]})
+    return made
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "left"),
+    [
+        ("main/t", {"recursive": True}, []),
+        ("main/t/", {"recursive": True, "maxdepth": 1}, PATHS[2:4]),
+        ("main/t", {"recursive": True, "maxdepth": 2}, PATHS[3:4]),
+        ("main/t", {"recursive": True, "maxdepth": 3}, []),
+        ("main/t/b/*", {}, [*PATHS[:2], *PATHS[3:]]),
+        ("main/t/*", {"recursive": True, "maxdepth": 1}, PATHS[2:4]),
+        ("main/t/*", {"recursive": True}, []),
+        ("main/t/[12]", {}, PATHS[2:]),
+        ("main/t/x[1]", {}, PATHS[:4]),
+        (["main/t/1", "main/t/b"], {"recursive": True}, ["main/t/2", "main/t/x[1]"]),
+    ],
+)
+def test_what_is_removed(
+    path: str | list[str], options: dict[str, int], left: list[str], fs: RepositoryFileSystem
+) -> None:
+    fs.rm(path, **options)
+    assert fs.find("main") == left
+
+
+@pytest.mark.parametrize("path", ["main/t/b", ["main/t/1", "main/t/3"], "main/t/y*", "main/t/b/c"])
+def test_what_is_not_there_to_be_removed_leaves_the_rest(path: str | list[str], fs: RepositoryFileSystem) -> None:
+    with pytest.raises(NotFoundError):
+        fs.rm(path)
+    assert fs.find("main") == PATHS
+    with pytest.raises(InvalidArgumentError, match="maxdepth"):
+        fs.rm("main/t", recursive=True, maxdepth=0)
+
+
+def test_folders_move_with_all_that_they_hold(fs: RepositoryFileSystem) -> None:
+    fs.mv("main/t/b", "main/n", recursive=True)
+    assert fs.find("main") == ["main/n/1", "main/n/c/1", *PATHS[:2], "main/t/x[1]"]
+    pyarrow.fs.PyFileSystem(pyarrow.fs.FSSpecHandler(fs)).move("main/n", "main/t/b")
+    assert fs.find("main") == PATHS
+    assert [fs.cat_file(path) for path in PATHS] == [path.encode() for path in PATHS]
+    fs.mv("main/t", "main/n", recursive=True, maxdepth=1)
+    assert fs.find("main") == ["main/n/1", "main/n/2", "main/n/x[1]", *PATHS[2:4]]
+    fs.repository.branch("other").create("main")
+    fs.cp("main/", "other/all/", recursive=True)
+    assert fs.find("other/all/n") == ["other/all/n/1", "other/all/n/2", "other/all/n/x[1]"]
+
+
+def test_what_moves_to_itself_stays(fs: RepositoryFileSystem) -> None:
+    for target in ("main/t/1", "esker://main/t/1", "/main/t/1"):
+        fs.mv("main/t/1", target)
+    fs.mv("main/t", "main/t/", recursive=True)
+    with pytest.raises(InvalidArgumentError, match="outside"):
+        fs.mv("main/t", "main/t/b", recursive=True)
+    with pytest.raises(NotFoundError):
+        fs.mv("main/nothing", "main/u")
+    assert fs.find("main") == PATHS
