@@ -223,3 +223,20 @@ def test_a_failed_transaction_takes_back_its_own_and_nothing_of_others(fs: Repos
         raise KeyError
     assert not list(main.uncommitted())
     assert fs.cat("main/landed") == b"1"
+
+
+def test_empty_objects_that_end_with_a_slash_are_folders(fs: RepositoryFileSystem) -> None:
+    main = fs.repository.branch("main")
+    pq.write_table(ROWS, "main/t/p=1/x.parquet", filesystem=fs)
+    for marker in ("t/", "t/p=1/", "t/p=2/"):
+        main.object(marker).upload(b"")
+    for _ in range(2):
+        assert fs.find("main/t") == ["main/t/p=1/x.parquet"] == list(fs.cat("main/t/p=1/*"))
+        assert fs.ls("main/t", detail=False) == ["main/t/p=1", "main/t/p=2"]
+        assert fs.ls("main/t/p=2") == []
+        assert fs.isdir("main/t/p=2")
+        assert pads.dataset("main/t", filesystem=fs, partitioning="hive").to_table().num_rows == ROWS.num_rows
+        assert pd.read_parquet("main/t", filesystem=fs).shape == (ROWS.num_rows, 3)
+        main.commit("all", allow_empty=True)
+    fs.mv("main/t", "main/u", recursive=True)
+    assert [one.path for one in main.objects()] == ["u/p=1/x.parquet"]

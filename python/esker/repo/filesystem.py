@@ -51,6 +51,8 @@ class _Kept(type(AbstractFileSystem)):  # type: ignore[misc]
 class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore[misc]
     """The refs of a repository as folders, with objects below them, whose folders are there while they hold any.
 
+    Empty objects whose paths end with a `/` are folders, and go with them.
+
     Args:
         repository: Its URI, or a `Repository` that is open: what one stages, the other sees and commits. By default the
             one that a URL names.
@@ -196,7 +198,7 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
         else:
             prefix = key + "/" if key else ""
             listed = self._reference(ref).objects(prefix=prefix, delimiter="/")
-            found = [_described(written, one) for one in listed]
+            found = [_described(written, one) for one in listed if not _is_marker(one)]
             if not found and key:
                 found = [self.info(path)]
                 if found[0]["type"] == "directory":
@@ -216,8 +218,9 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
             one = _file(written, reference.object(key).stat())
             found[one["name"]] = one
         for listed in reference.objects(prefix=key + "/" if key else ""):
-            one = _described(written, listed)
-            found[one["name"]] = one
+            if not _is_marker(listed):
+                one = _described(written, listed)
+                found[one["name"]] = one
         return found if detail else list(found)
 
     def created(self, path: str) -> datetime | None:
@@ -448,6 +451,11 @@ def _file(ref: str, found: ObjectInfo) -> dict[str, Any]:
         "metadata": dict(found.metadata),
         "address": found.physical_address,
     }
+
+
+def _is_marker(found: ObjectInfo | CommonPrefix) -> bool:
+    """Whether an object is an empty one that stands for a folder, as consoles of object stores and Hadoop make them."""
+    return isinstance(found, ObjectInfo) and found.path.endswith("/") and not found.size_bytes
 
 
 def _described(ref: str, found: ObjectInfo | CommonPrefix) -> dict[str, Any]:
