@@ -281,7 +281,7 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
             raise AlreadyExistsError(f"{path!r} exists already; open it with 'wb' to replace it", path=path)
         if mode not in ("wb", "ab", "xb"):
             raise InvalidArgumentError(f"expected the mode 'rb', 'wb', 'ab' or 'xb', found {mode!r}")
-        writer = target.writer("wb")
+        writer = target.writer("xb" if mode == "xb" else "wb")
         if mode == "ab" and target.exists():
             shutil.copyfileobj(target.reader(), writer, PIECE_BYTES)
         return writer
@@ -298,7 +298,7 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
         target = self._writeable(path)
         if mode == "create" and target.exists():
             raise AlreadyExistsError(f"{path!r} exists already; pipe it with mode='overwrite' to replace it", path=path)
-        target.upload(value)
+        target.upload(value, "x" if mode == "create" else "w")
 
     def touch(self, path: str, truncate: bool = True, **_: Any) -> None:
         """Stages an empty object."""

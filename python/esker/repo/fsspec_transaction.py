@@ -63,9 +63,10 @@ class _NotedView(BranchView):
         change: ObjectInfo | None,
         began: Moment | None = None,
         source: str | Staging | None = None,
+        is_new: bool = False,
     ) -> None:
         before = self.staging.lookup(path)
-        super().stage(path, change, began, source)
+        super().stage(path, change, began, source, is_new)
         self._transaction.note(self.id, path, before, change)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -154,14 +154,24 @@ class ObjectWriter(LacksNames, io.BufferedIOBase):
     """Bytes that become an object when the file is closed without an error, and are then staged.
 
     What is short is put at once, what is long goes out in pieces while it is written.
+
+    Args:
+        view: The branch.
+        path: Where.
+        content_type: A media type.
+        metadata: The user's own keys and values.
+        is_new: Whether there may be no object at the path, not even one that was staged while this one was written.
     """
 
-    def __init__(self, view: BranchView, path: str, content_type: str, metadata: dict[str, str]) -> None:
+    def __init__(
+        self, view: BranchView, path: str, content_type: str, metadata: dict[str, str], *, is_new: bool = False
+    ) -> None:
         self.content_type = content_type
         self.metadata = metadata
         self.name = path
         self.mode = "wb"
         self._view = view
+        self._is_new = is_new
         self._began = moment()
         self._upload: Any = view.core.upload()
 
@@ -194,7 +204,7 @@ class ObjectWriter(LacksNames, io.BufferedIOBase):
         try:
             content_type = check_text(self.content_type or MEDIA_TYPE, "a content type")
             info = self._upload.finish(self.name, content_type, check_pairs(self.metadata, "metadata"))
-            self._view.stage(self.name, info, self._began)
+            self._view.stage(self.name, info, self._began, is_new=self._is_new)
         except BaseException:
             self._upload.abort()
             raise

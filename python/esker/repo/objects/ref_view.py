@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from ...exceptions import InvalidArgumentError, NotFoundError, UnsupportedError
+from ...exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
 from ..core.repository_core import RepositoryCore
 from ..refs.clock import Moment
 from ..refs.commits import Commit
@@ -194,12 +194,22 @@ class BranchView(RefView):
         self.core.check_unprotected(self.id)
         return self.commit()
 
+    def check_new(self, path: str) -> None:
+        """Refuses a path at which there is an object.
+
+        Raises:
+            AlreadyExistsError: There is one.
+        """
+        if self.found(path)[0] is not None:
+            raise AlreadyExistsError(f"{path!r} exists already in {self.id!r}", path=path)
+
     def stage(
         self,
         path: str,
         change: ObjectInfo | None,
         began: Moment | None = None,
         source: str | Staging | None = None,
+        is_new: bool = False,
     ) -> None:
         """Stages an object at a path, or with None that the path goes.
 
@@ -209,13 +219,19 @@ class BranchView(RefView):
             began: When its bytes began to be written: garbage collection spares them by this age.
             source: The id of the commit of which it is a copy, or where what is copied is staged: its bytes are no
                 younger for being staged once more.
+            is_new: Whether there may be no object at the path.
+
+        Raises:
+            AlreadyExistsError: There is one, and it is to be new.
         """
         staging = self.staging
         while True:
             emptied = staging.emptied
             base = self.check_writeable(path)
+            if is_new:
+                self.check_new(path)
             # Another thread's commit may have taken what was staged, so that the base is behind it.
-            if staging.add(path, change, base, emptied=emptied, began=began, source=source):
+            if staging.add(path, change, base, emptied=emptied, began=began, source=source, is_new=is_new):
                 return
 
     def stage_copy(self, found: ObjectInfo, source: str | Staging, path: str) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..._native.graveler import ChangeStream, StagedPaths
-from ...exceptions import UnsupportedError
+from ...exceptions import AlreadyExistsError, UnsupportedError
 from ..refs.clock import Moment, elapsed_s, moment
 from ..refs.commits import Commit
 from .batches import BATCH_ROWS, infos, table
@@ -141,6 +141,7 @@ class Staging:
         emptied: int,
         began: Moment | None = None,
         source: str | Staging | None = None,
+        is_new: bool = False,
     ) -> bool:
         """Stages a change over a base that was found when `emptied` was this; False where another is to be found.
 
@@ -151,14 +152,18 @@ class Staging:
             emptied: `emptied` before the base was found.
             began: When its bytes began to be written.
             source: The id of the commit of which it is a copy, or where what is copied is staged.
+            is_new: Whether there may be no object at the path, which the caller has looked for since `emptied`.
 
         Raises:
+            AlreadyExistsError: There is one, and it is to be new.
             UnsupportedError: The transaction that it belongs to has ended.
         """
         with self._lock:
             self.check_open()
-            if self.base is None and self._emptied != emptied:
+            if (self.base is None or is_new) and self._emptied != emptied:
                 return False
+            if is_new and self.get(path) is not None:
+                raise AlreadyExistsError(f"{path!r} is staged already", path=path)
             self.begin(base, began)
             if isinstance(source, Staging):
                 self.take_over(source)

@@ -195,7 +195,8 @@ class WriteableObject(StoredObject):
             raise AlreadyExistsError(f"{self.path!r} exists already in {self._view.id!r}", path=self.path)
         self._view.check_writeable(self.path)
         media_type = check_text(content_type or "", "a content type")
-        return ObjectWriter(self._view, self.path, media_type, check_pairs(metadata, "metadata"))
+        pairs = check_pairs(metadata, "metadata")
+        return ObjectWriter(self._view, self.path, media_type, pairs, is_new="x" in mode)
 
     def delete(self) -> None:
         """Stages that the path goes. No error if there is nothing."""
