@@ -14,7 +14,7 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
 
-from esker.exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError
+from esker.exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
 from esker.repo import Repository
 from esker.repo.filesystem import RepositoryFileSystem
 
@@ -198,6 +198,35 @@ def test_a_transaction_keeps_all_of_its_block_staged_or_nothing(fs: RepositoryFi
     with fs.transaction:
         fs.put_file(__file__, "main/this")
     assert fs.repository.branch("main").object("this").exists()
+
+
+def test_a_failed_transaction_gives_up_what_is_open(fs: RepositoryFileSystem) -> None:
+    with suppress(KeyError), fs.transaction:
+        files = [fs.open("main/a", "wb"), fs.open("main/b", "w"), fs.open("main/c", "w", compression="gzip")]
+        files[0].write(b"half")
+        files[1].write("half")
+        files[2].write("half")
+        raise KeyError
+    for file in files:
+        with suppress(ValueError):
+            file.close()
+    assert fs.find("main") == []
+
+
+def test_one_transaction_at_a_time(fs: RepositoryFileSystem) -> None:
+    with suppress(KeyError), fs.transaction:
+        fs.pipe("main/a", b"1")
+        with pytest.raises(UnsupportedError, match="at work"), fs.transaction:
+            fs.pipe("main/b", b"2")
+        fs.pipe("main/c", b"3")
+        raise KeyError
+    assert fs.find("main") == []
+    with fs.transaction:
+        fs.pipe("main/a", b"1")
+    fs.start_transaction()
+    fs.pipe("main/b", b"1")
+    fs.end_transaction()
+    assert fs.find("main") == ["main/a", "main/b"]
 
 
 def test_a_failed_transaction_takes_back_its_own_and_nothing_of_others(fs: RepositoryFileSystem) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from fsspec.transaction import Transaction
 
+from ..exceptions import UnsupportedError
 from .core.repository_core import RepositoryCore
 from .objects.object_info import ObjectInfo
 from .objects.ref_view import BranchView
@@ -39,10 +40,26 @@ class FsspecTransaction(Transaction):  # type: ignore[misc]
             self._before[branch, path] = before
         self._now[branch, path] = (True, change)
 
+    def __enter__(self) -> FsspecTransaction:
+        """Begins it.
+
+        Raises:
+            UnsupportedError: The file system has one at work, whose end this one's would be.
+        """
+        if self.fs is None or self.fs._intrans:
+            raise UnsupportedError(
+                "expected a file system without a transaction at work, found one; end it first, or write within it"
+            )
+        super().__enter__()
+        return self
+
     def complete(self, commit: bool = True) -> None:
         """Leaves what was staged since as it is, or takes it back."""
-        # Each file was staged when it was closed.
-        self.files.clear()
+        # Each file was staged when it was closed. One that is open yet is no part of what failed once it is closed.
+        while self.files:
+            file = self.files.popleft()
+            if not commit:
+                file.discard()
         if not commit:
             for (branch, path), (_, change) in self._now.items():
                 self._core.staging(branch).take_back(path, change, self._before[branch, path])
