@@ -433,6 +433,13 @@ def test_the_repositories_of_a_folder_are_listed(tmp_path: Path) -> None:
     assert str(next(repositories(tmp_path))) == repository(tmp_path / "a").id
 
 
+def test_a_branch_that_is_not_there_has_no_list_of_changes_either(lake: Repository) -> None:
+    for listed in (lake.branch("nothing").uncommitted, lake.branch("nothing").objects, lake.branch("nothing").log):
+        with pytest.raises(exceptions.NotFoundException):
+            list(listed())
+    assert list(lake.branch("main").uncommitted()) == []
+
+
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_pages_of_a_listing_with_a_delimiter_follow_each_other(count: int, lake: Repository) -> None:
     main = lake.branch("main")

@@ -171,7 +171,8 @@ class BranchView(RefView):
             delimiter: Up to which paths are one then: `after` may be such a prefix.
         """
         staging = self.staging
-        content = self.base().meta_range_id if len(staging) else ""
+        # Of a branch that is not there, nothing is said, whether something is staged on it or not.
+        content = self.base().meta_range_id
         for batch in staging.batches(prefix, _next(after, prefix, delimiter)):
             committed = dict(infos(self.core.storage.get(content, [path for path, _ in batch])))
             for path, staged in batch:
