@@ -13,6 +13,8 @@ import pytest
 
 from esker.cli import main
 from esker.cli.repo.graph import Graph
+from esker.exceptions import InvalidArgumentError
+from esker.repo import Repository
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
@@ -44,6 +46,26 @@ def test_a_repository_is_made_filled_and_looked_at(tmp_path: Path, capsys: pytes
     assert shown == ["* merged", "|\\", "| * Put b.txt", "|/", "* first", "* Repository created"]
     assert run(capsys, "fsck", uri) == []
     assert run(capsys, "gc", uri)["objects"] == 0
+
+
+def test_a_commit_whose_time_lies_in_no_calendar_is_told_with_the_rest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    uri = str(tmp_path / "repo")
+    branch = Repository.create(uri).branch("main")
+    for date in (0, 1_796_082_440_000, 2**62, -(2**62)):
+        branch.commit(f"at {date}", date=date, allow_empty=True)
+    for command in (["repo", "log", uri], ["info", uri]):
+        assert main(command) == 0
+        shown = capsys.readouterr().out
+        assert f"@{-(2**62)}" in shown
+    assert main(["repo", "log", uri]) == 0
+    shown = capsys.readouterr().out
+    assert "@1796082440000 " in shown
+    assert "1970-01-01 00:00 " in shown
+    for date in (1.5, "now", 2**63):
+        with pytest.raises(InvalidArgumentError, match="whole seconds"):
+            branch.commit("never", date=date, allow_empty=True)  # type: ignore[arg-type]
 
 
 def drawn(history: list[tuple[str, str]]) -> list[str]:

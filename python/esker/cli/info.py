@@ -11,6 +11,7 @@ from typing import Any
 from ..dataset import LanceDataset
 from ..exceptions import InvalidArgumentError, NotFoundError
 from ..store.kinds import DELTA, LANCE, REPOSITORY
+from .moment import moment_of
 from .output import Output, size_text
 from .tables import storage_options
 
@@ -121,7 +122,7 @@ def _repository(options: Namespace, output: Output) -> None:
             kind,
             name,
             commit.id[:12],
-            f"{datetime.fromtimestamp(commit.creation_date, UTC):%Y-%m-%d %H:%M:%S}",
+            moment_of(commit.creation_date, "%Y-%m-%d %H:%M:%S"),
             commit.message,
         )
         for kind, found in (("branch", heads["branches"]), ("tag", heads["tags"]))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...exceptions import InvalidArgumentError
 from ..amount import amount
+from ..moment import moment_of
 from ..output import Output
 from .command import Commands, open_repository, tell
 from .graph import Graph
@@ -68,7 +69,7 @@ def _time(text: str | None) -> datetime | None:
 
 
 def _when(commit: Commit) -> str:
-    return datetime.fromtimestamp(commit.creation_date, UTC).strftime("%Y-%m-%d %H:%M")
+    return moment_of(commit.creation_date, "%Y-%m-%d %H:%M")
 
 
 def show(options: argparse.Namespace, output: Output) -> None:

@@ -10,11 +10,13 @@ commit_onto    NewCommit + Content -> hooks -> entry_to (stored, checked) -> mov
 from __future__ import annotations
 
 import getpass
+import operator
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
+from ...exceptions import InvalidArgumentError
 from ..core.repository_core import RepositoryCore
 from ..hooks import EventType
 from ..refs.commits import Commit
@@ -60,7 +62,7 @@ class NewCommit:
             committer=committer,
             message=self.message,
             meta_range_id=held.meta_range_id,
-            creation_date=int(time.time()) if self.date is None else self.date,
+            creation_date=int(time.time()) if self.date is None else _checked(self.date),
             parents=(base,) if self.second_parent is None else (base, self.second_parent),
             metadata=self.metadata,
         )
@@ -110,6 +112,15 @@ def commit_onto(
     landed(made)
     run_after(core, after, new.branch, new.merged, made)
     return made
+
+
+def _checked(date: int) -> int:
+    try:
+        if -(1 << 63) <= (seconds := operator.index(date)) < 1 << 63:
+            return seconds
+    except TypeError:
+        pass
+    raise InvalidArgumentError(f"expected a date as whole seconds since the Unix epoch, found {date!r}")
 
 
 def default_committer() -> str:
