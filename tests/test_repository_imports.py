@@ -262,3 +262,14 @@ def test_memory_does_not_grow_with_the_number_of_objects(tmp_path: Path) -> None
     # They take 200 MB, and as objects of Python's a gigabyte. What is held is a batch, then a few ranges on their way.
     assert listing < 48 << 20, f"{listing >> 20} MiB"
     assert committing < 256 << 20, f"{committing >> 20} MiB"
+
+
+def test_places_of_this_machine_are_imported_as_addresses_name_them(tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/a").write_bytes(b"1")
+    main = Repository.create(tmp_path / "repo").branch("main")
+    where = f"local://{tmp_path}/outside"
+    main.import_data().prefix(f"{where}/", "all/").object(f"{where}/a", "one").run()
+    assert [one.path for one in main.objects()] == ["all/a", "one"]
+    assert {main.object(path).stat().physical_address for path in ("all/a", "one")} == {f"{where}/a"}
+    assert main.object("one").reader().read() == b"1"

@@ -17,7 +17,7 @@ from .committing.imported_logs import check_logs_go_on
 from .committing.new_commit import NewCommit
 from .committing.staged_commit import commit_staging
 from .core.repository_core import RepositoryCore
-from .objects.address import address_of, spelled
+from .objects.address import address_of, spelled, uri_of
 from .objects.staging import Staging
 from .refs.commits import Commit
 from .sdk_names import LacksNames
@@ -165,7 +165,7 @@ class ImportManager:
             staging = _Imports(folder)
             staging.begin(core.head(branch))
             for uri, destination, is_prefix in self.sources:
-                place, is_own = spelled(absolute(uri), core.uri)
+                place, is_own = spelled(absolute(uri_of(uri)), core.uri)
                 staging.own_imports |= is_own
                 for _ in (_listed if is_prefix else _one)(core, staging.objects, place, destination):
                     self._check_not_cancelled()
