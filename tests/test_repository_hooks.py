@@ -6,13 +6,14 @@ import copy
 import pickle
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import esker
 from esker.delta import DeltaTable, write_deltalake
-from esker.exceptions import NotCommittedError, NotFoundError, UnsupportedError
+from esker.exceptions import InvalidArgumentError, NotCommittedError, NotFoundError, UnsupportedError
 from esker.repo import HookEvent, HookRefusedError, Repository
 from esker.store.stores import resolve
 
@@ -176,3 +177,9 @@ def test_the_metadata_of_a_commit_cannot_be_changed_under_its_id(repo: Repositor
                 change(commit.metadata)
     assert asdict(made)["metadata"] == {"job": "18"}
     assert list(Repository(repo.uri).fsck()) == []
+
+
+@pytest.mark.parametrize("hook", [None, "pre-commit", 5])
+def test_what_cannot_be_called_is_no_hook(hook: Any, repo: Repository) -> None:
+    with pytest.raises(InvalidArgumentError, match="can be called"):
+        repo.add_hook("pre-commit", hook)

@@ -44,6 +44,8 @@ class Hooks:
         was faster and the commit is made anew. One that is called after and raises is a warning."""
         if type not in get_args(EventType):
             raise InvalidArgumentError(f"expected an event among {get_args(EventType)}, found {type!r}")
+        if not callable(hook):
+            raise InvalidArgumentError(f"expected a hook that can be called, found {hook!r}")
         self._hooks.setdefault(type, []).append(hook)
 
     def has(self, type: EventType) -> bool:
