@@ -71,6 +71,10 @@ def test_folders_move_with_all_that_they_hold(fs: RepositoryFileSystem) -> None:
 def test_what_moves_to_itself_stays(fs: RepositoryFileSystem) -> None:
     for target in ("main/t/1", "esker://main/t/1", "/main/t/1"):
         fs.mv("main/t/1", target)
+    fs.mv("main/t/1", fs.repository.branch("main").store_uri("t/1"))
+    fs.repository.branch("a/b").create("main")
+    fs.mv("a%2Fb/t/1", "a/b/t/1")
+    assert fs.exists("a/b/t/1")
     fs.mv("main/t", "main/t/", recursive=True)
     with pytest.raises(InvalidArgumentError, match="outside"):
         fs.mv("main/t", "main/t/b", recursive=True)

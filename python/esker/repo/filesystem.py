@@ -323,11 +323,13 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
         Raises:
             InvalidArgumentError: A folder would go below itself.
         """
-        source, target = (self._strip_protocol(path) for path in (path1, path2))
-        if source == target:
-            return
-        if recursive and isinstance(source, str) and target.startswith(source + "/"):
-            raise InvalidArgumentError(f"expected a path outside of {source!r} to move it to, found {target!r}")
+        if isinstance(path1, str) and isinstance(path2, str):
+            # A ref may be written in several ways.
+            (_, ref, key), (_, target_ref, target) = self._split(path1), self._split(path2)
+            if (ref, key) == (target_ref, target):
+                return
+            if recursive and ref == target_ref and target.startswith(key + "/"):
+                raise InvalidArgumentError(f"expected a path outside of {path1!r} to move it to, found {path2!r}")
         self.copy(path1, path2, recursive=recursive, maxdepth=maxdepth, on_error="raise", **options)
         self.rm(path1, recursive=recursive, maxdepth=maxdepth)
 
