@@ -165,6 +165,31 @@ def lost_and_blind(ref: str, blind: set[str]) -> Callable[[str, str], str | None
     return plan
 
 
+@pytest.mark.parametrize("number", range(4))
+def test_what_is_known_to_have_landed_is_not_told_as_a_failure(number: int, planned: Planned, tmp_path: Path) -> None:
+    fill(str(tmp_path / "repo"))
+    main = Repository(f"planned://{tmp_path / 'repo'}").branch("main")
+    lost: list[str] = []
+    reads = itertools.count()
+
+    def plan(verb: str, path: str) -> str | None:
+        if verb == "put_if_absent" and "heads/main/" in path and not lost:
+            lost.append(path)
+            return "lose_reply"
+        return "fail" if lost and verb == "get" and path == lost[0] and next(reads) == number else None
+
+    planned.plan = plan
+    main.object("a").upload("anew")
+    try:
+        main.commit("anew")
+    except CommitStateUnknownError:
+        # The look-up itself has failed.
+        assert number == 0
+    assert lost
+    planned.plan = lambda verb, path: None
+    assert [commit.message for commit in Repository(tmp_path / "repo").branch("main").log(1)] == ["anew"]
+
+
 @pytest.mark.parametrize(
     "blind", [{"get"}, {"list"}, {"get", "list", "head"}], ids=lambda blind: "+".join(sorted(blind))
 )

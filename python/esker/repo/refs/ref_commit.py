@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from ...commit.loop import CommitLimits, commit
 from ...commit.protocol import CommittedChange, NothingPut, Verdict
-from ...exceptions import CommitConflictError
+from ...exceptions import CommitConflictError, CommitStateUnknownError
 from .clock import elapsed_s
 from .numbered_log import OLD_SECONDS, LogEntry, NumberedLog
 
@@ -51,6 +51,8 @@ class RefCommit:
         self._read = read
         self._what = what
         self.tried = 0
+        self.has_several = False
+        self._put_last: LogEntry | None = None
         self.advice = "look at the history, or at what is there,"
         self.write_id = write_id
         self.read_version = read.number if read else 0
@@ -93,6 +95,9 @@ class RefCommit:
             if elapsed_s(self.entry.made) > HELD_UP_S:
                 data = self._anew()
             held_up = self._log.held_up
+            # Before the put: one that fails may have landed nevertheless.
+            self.has_several |= self._put_last not in (None, self.entry)
+            self._put_last = self.entry
             landed = self._log.put(version, data)
             if landed or self._log.held_up == held_up:
                 self.tried += 1
@@ -173,7 +178,7 @@ def append(log: NumberedLog, build: Build, what: str, limits: CommitLimits | Non
 
     def tried() -> LogEntry:
         number = commit(make(log.head()), limits=limits, rerun=lambda latest: make(log.entry(latest)))
-        return _landed(log, made, number)
+        return _landed(log, made, number, what)
 
     for _ in range(_HELD_UP_AT_MOST - 1):
         with suppress(_Behind):
@@ -181,10 +186,22 @@ def append(log: NumberedLog, build: Build, what: str, limits: CommitLimits | Non
     return tried()
 
 
-def _landed(log: NumberedLog, made: list[RefCommit], number: int) -> LogEntry:
+def _landed(log: NumberedLog, made: list[RefCommit], number: int, what: str) -> LogEntry:
     for change in reversed(made):
         if change.entry.number == number:
             # Of several that were put under one number, an earlier one may be there, whose reply was lost.
-            found = change.entry if change.tried == 1 else log.entry(number) or change.entry
+            found = _there(log, change, number, what) if change.has_several else change.entry
             return replace(found, made=change.entry.made)
-    return log.entry(number) or made[-1].entry
+    return _there(log, made[-1], number, what)
+
+
+def _there(log: NumberedLog, change: RefCommit, number: int, what: str) -> LogEntry:
+    try:
+        return log.entry(number) or change.entry
+    except OSError as error:
+        raise CommitStateUnknownError(
+            f"{what}: it has landed as the entry {number}, and reading it back failed: {error}; {change.advice} before "
+            "you do it again",
+            version=number,
+            transaction=change.write_id,
+        ) from error
