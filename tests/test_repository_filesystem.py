@@ -169,6 +169,22 @@ def test_duckdb_reads_and_writes(fs: RepositoryFileSystem) -> None:
     assert pq.read_table("main/out.parquet", filesystem=fs).to_pydict() == {"k": [7]}
 
 
+def test_duckdb_writes_into_folders_that_it_makes(fs: RepositoryFileSystem) -> None:
+    connection = duckdb.connect()
+    connection.register_filesystem(fs)
+    rows = "select range as a, range % 3 as k from range(9)"
+    connection.sql(f"copy ({rows}) to 'esker://main/new' (format parquet, partition_by (k))")
+    read = "from read_parquet('esker://main/new/*/*.parquet', hive_partitioning = true) select a, k order by a"
+    assert connection.sql(read).fetchall() == connection.sql(f"{rows} order by a").fetchall()
+    with pytest.raises(duckdb.Error, match="not empty"):
+        connection.sql(f"copy ({rows}) to 'esker://main/new' (format parquet, partition_by (k))")
+    fs.makedirs("main/empty")
+    assert fs.ls("main/empty") == []
+    assert not fs.exists("main/empty")
+    with pytest.raises(NotFoundError):
+        fs.ls("main/never")
+
+
 def test_polars_writes_and_reads_open_files(fs: RepositoryFileSystem) -> None:
     frame = pl.DataFrame({"k": [1, 2, 3], "v": ["a", "b", None]})
     with fs.open("main/t/a.parquet", "wb") as out:

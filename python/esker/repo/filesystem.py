@@ -38,6 +38,9 @@ from .table_address import SCHEME, TableAddress, parse
 
 PROTOCOL = SCHEME
 
+_MADE_AT_MOST = 1000
+"""Folders that were made and are known to be empty."""
+
 
 class _Kept(type(AbstractFileSystem)):  # type: ignore[misc]
     """fsspec keeps a file system for each set of options; one of an open repository belongs to that alone."""
@@ -93,6 +96,7 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
         if not isinstance(repository, Repository):
             repository = Repository(repository, storage_options=repository_options)
         self.repository = repository
+        self._made: set[str] = set()
 
     @property
     def fsid(self) -> str:
@@ -199,6 +203,8 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
             prefix = key + "/" if key else ""
             listed = self._reference(ref).objects(prefix=prefix, delimiter="/")
             found = [_described(written, one) for one in listed if not _is_marker(one)]
+            if not found and key and self._strip_protocol(path) in self._made and not self.exists(path):
+                return []
             if not found and key:
                 found = [self.info(path)]
                 if found[0]["type"] == "directory":
@@ -388,10 +394,15 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
         yield branch, found
 
     def mkdir(self, path: str, create_parents: bool = True, **_: Any) -> None:
-        """Nothing: folders are there while they hold objects."""
+        """Nothing that others see: folders are there while they hold objects. This file system lists it as empty."""
+        # DuckDB lists what it has just made.
+        if len(self._made) > _MADE_AT_MOST:
+            self._made.clear()
+        self._made.add(self._strip_protocol(path))
 
     def makedirs(self, path: str, exist_ok: bool = False) -> None:
-        """Nothing: folders are there while they hold objects."""
+        """The same as `mkdir`."""
+        self.mkdir(path)
 
     def rmdir(self, path: str) -> None:
         """Nothing: folders are there while they hold objects."""
