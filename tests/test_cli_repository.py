@@ -63,9 +63,10 @@ def test_a_commit_whose_time_lies_in_no_calendar_is_told_with_the_rest(
     shown = capsys.readouterr().out
     assert "@1796082440000 " in shown
     assert "1970-01-01 00:00 " in shown
-    for date in (1.5, "now", 2**63):
+    odd: list[Any] = [1.5, "now", 2**63]
+    for wrong in odd:
         with pytest.raises(InvalidArgumentError, match="whole seconds"):
-            branch.commit("never", date=date, allow_empty=True)  # type: ignore[arg-type]
+            branch.commit("never", date=wrong, allow_empty=True)
 
 
 def drawn(history: list[tuple[str, str]]) -> list[str]:

@@ -111,7 +111,8 @@ def test_a_list_without_values_leaves_nothing_as_in_deltalake(tmp_path: Path, co
         deltalake.write_deltalake(
             tmp_path, pa.table({"id": [1, 2], "p": ["a", "b"]}), partition_by=["p"], mode="append"
         )
-    for filters in ([(column, "in", [])], [(column, "in", []), ("p", "=", "a")]):
+    lists: list[list[tuple[str, str, Any]]] = [[(column, "in", [])], [(column, "in", []), ("p", "=", "a")]]
+    for filters in lists:
         for library in (deltalake.DeltaTable(tmp_path), DeltaTable(tmp_path)):
             found: Any = library
             assert found.file_uris(file_pruning_predicate=filters) == []

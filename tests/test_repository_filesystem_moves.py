@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow.fs
 import pytest
@@ -40,7 +41,7 @@ def fs(tmp_path: Path) -> RepositoryFileSystem:
     ],
 )
 def test_what_is_removed(
-    path: str | list[str], options: dict[str, int], left: list[str], fs: RepositoryFileSystem
+    path: str | list[str], options: dict[str, Any], left: list[str], fs: RepositoryFileSystem
 ) -> None:
     fs.rm(path, **options)
     assert fs.find("main") == left

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -455,7 +456,7 @@ def test_pages_of_a_listing_with_a_delimiter_follow_each_other(count: int, lake:
 
     for path in paths:
         main.object(path).upload(path)
-    asked: list[dict[str, str]] = [
+    asked: list[dict[str, Any]] = [
         *({"delimiter": delimiter} for delimiter in ("/", "\ud7ff", "\U0010ffff", "b/")),
         {"prefix": "a/", "delimiter": "/"},
         {"prefix": "a", "delimiter": "/"},

@@ -268,7 +268,7 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
         binary = mode if "b" in mode else mode.replace("t", "") + "b"
         raw = super().open(path, binary, block_size, cache_options, **options)
         codec = get_compression(self._strip_protocol(path), compression)
-        file = raw if codec is None else CompressingWriter(raw, compr[codec](raw, mode="w"))
+        file = raw if codec is None else CompressingWriter(raw, compr[codec])
         return file if "b" in mode else EncodingWriter(file, **texts)
 
     def _open(

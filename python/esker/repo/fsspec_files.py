@@ -3,9 +3,31 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
+
+
+class _Below:
+    """An object's file as a codec sees it: some codecs close it, others write an end when nobody wants it any more."""
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+        self.is_wanted = True
+
+    def write(self, data: Any) -> int:
+        """Appends bytes, or drops them."""
+        return int(self._raw.write(data)) if self.is_wanted else memoryview(data).nbytes
+
+    def close(self) -> None:
+        """Nothing: `CompressingWriter` does."""
+
+    def flush(self) -> None:
+        """Nothing: the object is there when its file is closed."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)
 
 
 class CompressingWriter(io.BufferedIOBase):
@@ -13,12 +35,13 @@ class CompressingWriter(io.BufferedIOBase):
 
     Args:
         raw: The object's file.
-        codec: The codec's file over it, which ends what it has written, but does not close what is below it.
+        codec: Makes the codec's file over it.
     """
 
-    def __init__(self, raw: Any, codec: Any) -> None:
+    def __init__(self, raw: Any, codec: Callable[..., Any]) -> None:
         self._raw = raw
-        self._codec = codec
+        self._below = _Below(raw)
+        self._codec = codec(self._below, mode="w")
 
     def writable(self) -> bool:
         """True."""
@@ -34,8 +57,8 @@ class CompressingWriter(io.BufferedIOBase):
     def discard(self) -> None:
         """Gives up what was written, and closes the file."""
         if not self.closed:
+            self._below.is_wanted = False
             try:
-                # It writes an end, which is given up with the rest.
                 with suppress(ValueError, OSError):
                     self._codec.close()
             finally:
