@@ -42,7 +42,7 @@ from ..definition.protocol import check_writable
 from ..properties import CommitProperties, PostCommitHookProperties
 from .changes import change_of, read_change
 from .conflict import CommitActions, ConflictReason, Isolation, ReadSet, conflict_of, effective_isolation
-from .entries import NO_TABLE, commit_path, newest_version, vector_id
+from .entries import NO_TABLE, commit_path, named_versions, newest_version, vector_id
 from .external import ExternalLog
 from .post_commit import PostCommit
 from .snapshots import load_snapshot
@@ -122,7 +122,8 @@ class DeltaCommit:
         self._store = target.store
         self._external = ExternalLog.of(target.store, target.uri, target.storage_options)
         self._uri = target.uri
-        self._base = snapshot
+        self._base = self._given = snapshot
+        self._lost: CommitConflictError | None = None
         self._root = snapshot.root if snapshot is not None else ""
         self._operation = entry.operation
         self._parameters = dict(entry.parameters)
@@ -210,7 +211,7 @@ class DeltaCommit:
         """
         again = copy.copy(self)
         again._store, again._external, again._uri = store, None, store.uri
-        again.read_version, again._base = common, None
+        again.read_version, again._base, again._given = common, None, None
         again._own, again._changes, again._known = own, {}, NO_TABLE
         # What the hooks would write, a later commit writes.
         again._hooks = PostCommit(store, {}, PostCommitHookProperties(create_checkpoint=False))
@@ -237,6 +238,8 @@ class DeltaCommit:
         Raises:
             CommitConflictError: The table was deleted or replaced.
         """
+        if self._lost is not None:
+            raise self._lost
         if self._external is not None:
             self._known = max(self._known, self._external.latest())
         self._listed = time.monotonic(), time.time()
@@ -251,7 +254,7 @@ class DeltaCommit:
             return self.read_version
         # Over a network this is a request: a table that stands as it did is taken for the same one.
         is_asked = newest > self.read_version or not is_behind_network(self._uri)
-        # Once: after a put in doubt nothing is read that need not be.
+        # Once, and after a lost race: after a put in doubt nothing is read that need not be.
         base, self._base = self._base, None
         if is_asked and base is not None and base.is_replaced(self._store):
             raise self._replaced("has another entry by now")
@@ -377,6 +380,9 @@ class DeltaCommit:
                 landed = put_entry(self._store, commit_path(version), data, self, partial(self._hooks, version))
         if not landed:
             self._known = max(self._known, version)
+            if not is_behind_network(self._uri):
+                # Who was first may have made another table: the next look compares again.
+                self._base = self._given
         return landed
 
     def write_id_at(self, version: int) -> str | None:
@@ -408,23 +414,39 @@ class DeltaCommit:
         """Whether `version`, just put, is the newest, or one that others' newer ones follow.
 
         A number comes free when a clean-up takes its entry away. Only a writer that was held up can put one there then.
+        On a local disk it is looked as well whether the table was deleted right before the put.
         """
-        if self._external is not None or isinstance(self._store, StagingStore) or not self._was_held_up():
+        if self._external is not None or isinstance(self._store, StagingStore):
             # A branch takes an entry only after the one before it.
             return True
+        is_cut_off = False
         try:
-            # A clean-up may have deleted it by now, or the entry after it; and clocks may be set back.
-            if self._is_followed_well(version) or self.is_part_of(newest_version(self._store)):
+            is_cut_off = self._is_cut_off(version)
+            if not is_cut_off and not self._was_held_up():
                 return True
+            # A clean-up may have deleted it by now, or the entry after it; and clocks may be set back.
+            if not is_cut_off and (self._is_followed_well(version) or self.is_part_of(newest_version(self._store))):
+                return True
+            if is_cut_off:
+                self._lost = self._replaced("is there no more, nor a later one")
             there = self.write_id_at(version)
             if there == self.write_id:
                 self._store.delete(commit_path(version))
                 self._changes.pop(version, None)
         except (OSError, ValueError) as error:
+            if not is_cut_off and not self._was_held_up():
+                return True
             raise self._lost_sight(version, str(error)) from error
         if there is None:
             raise self._lost_sight(version, "its entry is there no more")
         return False
+
+    def _is_cut_off(self, version: int) -> bool:
+        """Whether nothing is left of the version before, nor a later one: the table was deleted before the put."""
+        if version == 0 or is_behind_network(self._uri) or self._is_there(version - 1):
+            return False
+        # A clean-up takes the entry before only where there are later ones, or a checkpoint in its place.
+        return not any(number >= version - 1 and number != version for number in named_versions(self._store))
 
     def _lost_sight(self, version: int, why: str) -> Exception:
         return CommitStateUnknownError(

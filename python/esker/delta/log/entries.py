@@ -103,6 +103,18 @@ def vector_id(vector: Mapping[str, Any] | None) -> str:
     return f"{vector['storageType']}{vector['pathOrInlineDv']}" + ("" if offset is None else f"@{offset}")
 
 
+def named_versions(store: Store) -> set[int]:
+    """The versions of which the log has an entry or a checkpoint.
+
+    Example:
+        >>> from esker._native.store import Store
+        >>> from esker.delta.log.entries import named_versions
+        >>> named_versions(Store("memory://no-table-here"))
+        set()
+    """
+    return {int(match.group(1)) for path in store.list_paths(LOG) if (match := _VERSION.match(path)) is not None}
+
+
 def newest_version(store: Store) -> int:
     """The newest version of a table by its log's names, -1 if there is none.
 
@@ -112,9 +124,4 @@ def newest_version(store: Store) -> int:
         >>> newest_version(Store("memory://no-table-here"))
         -1
     """
-    found = NO_TABLE
-    for path in store.list_paths(LOG):
-        match = _VERSION.match(path)
-        if match is not None:
-            found = max(found, int(match.group(1)))
-    return found
+    return max(named_versions(store), default=NO_TABLE)
