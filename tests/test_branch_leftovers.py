@@ -136,6 +136,46 @@ def test_a_deletion_while_a_branch_is_made_leaves_it_whole(
         agree(three, "feat", [0, 1])
 
 
+@pytest.mark.parametrize("theirs", [1, 2, 3])
+@pytest.mark.parametrize(("verb", "nth"), [("head", 1), ("head", 2), ("list_unfinished", 1), ("list_unfinished", 5)])
+def test_a_branch_that_is_made_anew_while_it_is_deleted_keeps_what_is_committed_to_it(
+    three: str, watched: dict[str, Watch], verb: str, nth: int, theirs: int
+) -> None:
+    """The deletion has found the old branch's versions, which have the same numbers."""
+    esker.dataset(three).create_branch("feat", 2).insert(rows_of(50))
+    dataset = esker.dataset(three)
+
+    def make_anew() -> None:
+        esker.dataset(three).create_branch("feat", theirs).insert(rows_of(70))
+
+    part = "feat.json" if verb == "head" else "tree/feat/"
+    watched["f"] = meanwhile(make_anew, verb=verb, part=part, nth=nth)
+    dataset.branches.delete("feat")
+    watched.clear()
+    agree(three, "feat", [*range(theirs), 70])
+
+
+@pytest.mark.parametrize("has_ref", [True, False])
+@pytest.mark.parametrize("theirs", [1, 2, 3])
+def test_a_branch_that_is_made_between_the_look_and_the_removal_has_its_own_rows(
+    three: str, watched: dict[str, Watch], theirs: int, has_ref: bool
+) -> None:
+    """Not those of the branch that was deleted, whose versions have the same numbers."""
+    old = esker.dataset(three).create_branch("feat", 1)
+    old.insert(rows_of(50))
+    old.insert(rows_of(51))
+    dataset = esker.dataset(three)
+    if not has_ref:
+        Path(three, "_refs/branches/feat.json").unlink()
+    watched["f"] = meanwhile(
+        lambda: esker.dataset(three).create_branch("feat", theirs), verb="delete", part="tree/feat/_versions/"
+    )
+    with suppress(RefConflictError):
+        dataset.branches.delete("feat")
+    watched.clear()
+    agree(three, "feat", [*range(theirs)])
+
+
 def test_a_tag_whose_deletion_got_no_reply_is_deleted(three: str, watched: dict[str, Watch]) -> None:
     dataset = esker.dataset(three)
     dataset.tags.create("first", 1)

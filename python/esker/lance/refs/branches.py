@@ -98,7 +98,7 @@ def delete_branch(table: TableVersion, name: str) -> None:
     branches = read_branches(log)
     if name not in branches:
         _refuse_named(log, name, None, branches)
-        _remove_leftovers(log, log_of(table, name, durable=True), name, branches)
+        _remove_leftovers(table, log, name, branches)
         return
     ours = branches[name]
     _refuse_named(log, name, ours, branches)
@@ -110,7 +110,9 @@ def delete_branch(table: TableVersion, name: str) -> None:
         except RefConflictError:
             put_new(log, path, ours.encode())
             raise
-        remove_tree(log_of(table, name, durable=True), name, branches)
+        with suppress(RefConflictError):
+            # Another writer has made one of this name: what is left of ours is a clean-up's work, or its own already.
+            _remove_tree(table, log, name, branches)
     flush(log.store, f"no branch {name}")
 
 
@@ -131,55 +133,56 @@ def _telling_that_it_is_gone(log: LanceLog, name: str) -> Iterator[None]:
         ) from error
 
 
-def remove_tree(log: LanceLog, name: str, others: Iterable[str]) -> None:
-    """Removes the versions of a branch, and then its files. What belongs to branches in folders below it stays.
+def _remove_tree(table: TableVersion, main: LanceLog, name: str, others: Iterable[str]) -> None:
+    """Removes the versions of a branch without a ref, and then its files. What belongs to branches in folders below it
+    stays.
+
+    The tree may by now be that of a branch which another writer makes, whose ref comes last: what is removed was listed
+    before the ref was looked for, and the first version is put again if a ref is there by then.
 
     Args:
-        log: The log of the branch.
+        table: A version of the table.
+        main: The log of the main line.
         name: The branch.
         others: The names of other branches.
+
+    Raises:
+        RefConflictError: It is being created, or is there again.
     """
-    inner = _inner(name, others)
+    log, inner = log_of(table, name, durable=True), _inner(name, others)
     paths = _own_paths(log, inner)
-    versions = _versions_among(paths)
-    log.store.delete_all(versions)
+    _refuse_created(main, name)
+    log.store.delete_all(_versions_among(paths))
     log.forget_entries()
+    try:
+        _refuse_created(main, name)
+    except RefConflictError:
+        # It needs what is here.
+        from .creation import put_first_version
+
+        put_first_version(table, main, name, log)
+        raise
     _remove_files(log, paths, inner)
 
 
-def _remove_leftovers(main: LanceLog, log: LanceLog, name: str, others: Iterable[str]) -> None:
+def _remove_leftovers(table: TableVersion, main: LanceLog, name: str, others: Iterable[str]) -> None:
     """Finishes a deletion that was broken off after the ref went.
-
-    The tree may also be that of a branch which is just being created, whose ref comes last: what is removed was listed
-    before the ref was looked for, and its first version comes back if a ref is there by then.
 
     Raises:
         NotFoundError: Nothing is left of such a branch.
         RefConflictError: It is being created.
     """
-    inner = _inner(name, others)
-    paths = _own_paths(log, inner)
-    versions: dict[str, bytes] = {}
-    for path in _versions_among(paths):
+    log = log_of(table, name, durable=True)
+    paths = _own_paths(log, _inner(name, others))
+    manifests: list[Manifest] = []
+    for path in filter(_is_manifest, _versions_among(paths)):
         # Another deletion may be at work.
         with suppress(NotFoundError):
-            versions[path] = log.store.get(path)
-    manifests = {path: Manifest.decode(data, path) for path, data in versions.items() if _is_manifest(path)}
+            manifests.append(Manifest.decode(log.store.get(path), path))
     # A folder whose manifests name no branch is a table of its own.
-    if not paths or any(manifest.branch != name for manifest in manifests.values()):
+    if not paths or any(manifest.branch != name for manifest in manifests):
         raise no_branch(main, name)
-    _refuse_created(main, name)
-    log.store.delete_all([*versions])
-    log.forget_entries()
-    try:
-        _refuse_created(main, name)
-    except RefConflictError:
-        first = read_branch(main, name).parent_version
-        for path, manifest in manifests.items():
-            if manifest.version == first:
-                put_new(log, path, versions[path])
-        raise
-    _remove_files(log, paths, inner)
+    _remove_tree(table, main, name, others)
     flush(main.store, f"no branch {name}")
 
 

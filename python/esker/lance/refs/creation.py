@@ -92,6 +92,26 @@ def _source(table: TableVersion, named: NamedVersion) -> TableVersion:
     return replace(table, uri=uri, log=named.log).at(manifest)
 
 
+def put_first_version(table: TableVersion, main: LanceLog, name: str, log: LanceLog) -> None:
+    """Puts the first version of a branch whose ref is there, and whose versions another writer has removed.
+
+    Args:
+        table: A version of the table.
+        main: The log of the main line.
+        name: The branch.
+        log: Its log.
+
+    Example:
+        `put_first_version(table, main, "experiment", log_of(table, "experiment"))`
+    """
+    with suppress(NotFoundError):
+        # If it was deleted meanwhile, nobody needs it.
+        contents = read_branch(main, name)
+        if not log.listing().versions:
+            named = NamedVersion.find(table, Place(contents.parent_branch, contents.parent_version))
+            _Creation(main, _source(table, named), named, name, contents, log)._put()
+
+
 @dataclass
 class _Creation:
     """The creation of one branch."""
@@ -215,9 +235,7 @@ class _Creation:
             self._remove_ours()
         # Ours may have had the number of theirs, and their manifest may have looked like a leftover. If there are later
         # versions of theirs, a clean-up has removed it.
-        if not self.log.listing().versions:
-            named = NamedVersion.find(self.source, place)
-            _Creation(self.main, _source(self.source, named), named, self.name, winner, self.log)._put()
+        put_first_version(self.source, self.main, self.name, self.log)
 
     def _winner(self) -> BranchContents | None:
         try:
