@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from ..commit.external import ExternalManifestStore
 from ..exceptions import AlreadyExistsError, CommitStateUnknownError, IOFailedError
@@ -21,7 +20,7 @@ from .core.repository_core import RepositoryCore
 from .hooks import EventType
 from .reference import Reference, ReferenceType, id_of
 from .refs.commit_entry import is_hidden
-from .refs.layout import OWN, REPOSITORY, TAGS
+from .refs.layout import OWN, REPOSITORY
 from .refs.refs_dump import RefsDump
 from .sdk_names import LacksNames
 from .settings import Settings
@@ -203,7 +202,7 @@ class Repository:
 
     def tags(self, max_amount: int | None = None, after: str | None = None, prefix: str | None = None) -> Iterator[Tag]:
         """The tags, in the order of their names."""
-        names = sorted(unquote(path.removeprefix(TAGS)) for path in self._core.store.list_paths(TAGS))
+        names = self._core.tag_names()
         found = [name for name in names if name.startswith(prefix or "") and name > (after or "")]
         yield from (Tag(self._core, name) for name in found[:max_amount])
 

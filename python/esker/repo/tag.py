@@ -43,6 +43,10 @@ class Tag(Reference):
                 self._check_late(commit)
         else:
             there = self._core.tag_commit(self.id)
+            if there is None and self._core.atomic.is_taken(tag_path(self.id)):
+                raise AlreadyExistsError(
+                    f"tag {self.id!r} is being deleted, or its deletion was broken off; delete it again", path=self.id
+                )
             if there is None or not exist_ok:
                 raise AlreadyExistsError(f"tag {self.id!r} exists already, at {there}", path=self.id)
         return self
@@ -57,11 +61,11 @@ class Tag(Reference):
             raise
 
     def delete(self) -> None:
-        """Deletes the tag.
+        """Deletes the tag, or what a deletion that was broken off has left of it.
 
         Raises:
             NotFoundError: There is none.
         """
-        if self._core.tag_commit(self.id) is None:
+        if self._core.tag_commit(self.id) is None and not self._core.atomic.is_taken(tag_path(self.id)):
             raise NotFoundError(f"no tag {self.id!r} in {self._core.uri}", path=self.id)
         self._core.atomic.delete(tag_path(self.id), free=True)

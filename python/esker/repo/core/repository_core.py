@@ -25,7 +25,7 @@ from ..refs.clock import Moment, collecting_time, elapsed_s, moment, store_time
 from ..refs.commits import Commit, CommitStore
 from ..refs.gc_runs import Condemned
 from ..refs.json_record import WRONG, decode_json
-from ..refs.layout import FORMAT_VERSION, HEADS, REPOSITORY, head_folder, tag_path
+from ..refs.layout import FORMAT_VERSION, HEADS, REPOSITORY, TAGS, head_folder, tag_path
 from ..refs.numbered_log import LogEntry, NumberedLog
 from ..settings import Settings, SettingsLog
 from ..text import check_text
@@ -217,6 +217,10 @@ class RepositoryCore:
             if found:
                 return self.commits.get(found[0])
         raise NotFoundError(f"no branch, tag or commit {expression!r} in {self.uri}", uri=self.uri, path=expression)
+
+    def tag_names(self) -> list[str]:
+        """The names of all tags, in their order."""
+        return sorted(unquote(path.removeprefix(TAGS)) for path in self.atomic.list_finished(TAGS))
 
     def tag_commit(self, tag: str) -> str | None:
         """The id that a tag stands for, None if there is no such tag."""

@@ -12,14 +12,16 @@ For the external store each path is a table with one version. After step 3 the o
 
 from __future__ import annotations
 
+import re
 import uuid
 
 from ..._native.store import ObjectMeta, Store
-from ...commit.external import ExternalManifestStore
+from ...commit.external import ExternalManifestStore, ManifestEntry
 from ...exceptions import CommitStateUnknownError, NotFoundError, UnsupportedError
 from .clock import collecting_time
 
 _ONLY = 1
+_STAGED = re.compile(r"(?P<path>.+)-[0-9a-f]{32}")
 
 
 class AtomicObjects:
@@ -144,12 +146,39 @@ class AtomicObjects:
         """The paths that start with a prefix; those that are not finished have longer names."""
         return self._store.list_paths(prefix)
 
+    def list_finished(self, prefix: str) -> list[str]:
+        """The paths that start with a prefix, where names may be anything: without what a put has left that was lost or
+        broken off. One that had won is among them, under its own path."""
+        found = set(self._store.list_paths(prefix))
+        if self._external is None and self._lacks is None:
+            return sorted(found)
+        for path, matched in [(path, _STAGED.fullmatch(path)) for path in sorted(found)]:
+            if matched is None or self._entry_of(path) is not None:
+                continue
+            found.discard(path)
+            entry = self._entry_of(matched["path"])
+            if entry is not None and entry.path == path:
+                found.add(matched["path"])
+        return sorted(found)
+
+    def is_taken(self, path: str) -> bool:
+        """Whether the external store has a path at which nothing is: its deletion was broken off."""
+        entry = self._entry_of(path)
+        return entry is not None and entry.path == path
+
+    def _entry_of(self, path: str) -> ManifestEntry | None:
+        return None if self._external is None else self._external.get(self._base + path, _ONLY)
+
     def list(self, prefix: str) -> list[ObjectMeta]:
         """The same with sizes and times."""
         return self._store.list(prefix)
 
     def delete(self, path: str, *, free: bool = False) -> None:
         """Removes an object. With an external store its name stays taken, unless it is freed."""
+        entry = self._entry_of(path) if free else None
         self._store.delete(path)
+        if entry is not None and entry.path != path:
+            # Its writer did not come to this.
+            self._store.delete(entry.path)
         if free and self._external is not None:
             self._external.delete(self._base + path)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -21,7 +20,7 @@ from ..core.repository_core import RepositoryCore
 from ..objects.batches import table
 from ..refs.commits import Commit
 from ..refs.expired import expired_ids, listed_ids
-from ..refs.layout import COMMITS, LAKEFS_EXPIRED, LAKEFS_REFS, TAGS
+from ..refs.layout import COMMITS, LAKEFS_EXPIRED, LAKEFS_REFS
 from ..refs.refs_dump import RefsDump
 from .dump_schema import PACKAGE, definition
 
@@ -42,8 +41,7 @@ def dump_refs(core: RepositoryCore) -> RefsDump:
     """
     # Refs first: a commit's object is put before a ref leads to it.
     heads = {branch: commit.id for branch, commit in core.heads().items()}
-    names = [unquote(path.removeprefix(TAGS)) for path in core.store.list_paths(TAGS)]
-    tags = {name: id for name in names if (id := core.tag_commit(name)) is not None}
+    tags = {name: id for name in core.tag_names() if (id := core.tag_commit(name)) is not None}
     led_to = {*heads.values(), *tags.values()}
     commits = _commits(core, led_to)
     # A collection may have announced a commit and spared it, since a ref leads to it.

@@ -6,14 +6,13 @@ import hashlib
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from urllib.parse import unquote
 
 from ...exceptions import CorruptFileError
 from ..core.repository_core import RepositoryCore
 from ..refs.commits import Commit
 from ..refs.expired import expired_ids
 from ..refs.json_record import decode_json
-from ..refs.layout import COMMITS, HEADS, SETTINGS, TAGS, branch_of
+from ..refs.layout import COMMITS, HEADS, SETTINGS, branch_of
 from ..refs.numbered_log import LogEntry, NumberedLog
 
 _KINDS = ("create", "commit", "reset", "delete")
@@ -119,8 +118,7 @@ def _wrong(
 
 def _tags(core: RepositoryCore, commits: Commits) -> Generator[str, None, bool]:
     broken = False
-    for path in core.store.list_paths(TAGS):
-        tag = unquote(path.removeprefix(TAGS))
+    for tag in core.tag_names():
         try:
             id = core.tag_commit(tag)
         except ValueError as error:

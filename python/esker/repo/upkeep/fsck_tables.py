@@ -15,13 +15,11 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
-from urllib.parse import unquote
 
 from ...exceptions import EskerError
 from ...progress import Done, Progress
 from ..core.repository_core import RepositoryCore
 from ..objects.batches import BATCH_ROWS, table
-from ..refs.layout import TAGS
 from ..stores.ref_folder import RefFolder
 from ..tables.roots import all_tables
 from ..tables.table_log import FOLDERS, TableLog
@@ -56,8 +54,7 @@ def check_tables(core: RepositoryCore, progress: Progress | None = None) -> Iter
 
 
 def _tags(core: RepositoryCore) -> Iterator[tuple[str, str]]:
-    for path in core.store.list_paths(TAGS):
-        name = unquote(path.removeprefix(TAGS))
+    for name in core.tag_names():
         id = core.tag_commit(name)
         if id is not None:
             yield f"tag {name!r}", core.commits.get(id).meta_range_id

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 from ..._native import graveler
 from ...exceptions import AlreadyExistsError, CorruptFileError, InvalidArgumentError, NotFoundError
@@ -17,7 +16,7 @@ from ..committing.ref_move import entry_to, move_branch
 from ..core.repository_core import RepositoryCore
 from ..refs.commits import Commit
 from ..refs.expired import ExpiredList, expired_ids, listed_ids
-from ..refs.layout import COMMITS, LAKEFS_EXPIRED, TABLES, TAGS, tag_path
+from ..refs.layout import COMMITS, LAKEFS_EXPIRED, TABLES, tag_path
 from ..refs.numbered_log import LogEntry
 from ..refs.refs_dump import RefsDump, read_manifest, records
 
@@ -115,8 +114,7 @@ def _check_new(core: RepositoryCore, dumped: _Dumped, entry: LogEntry | None) ->
     for branch, head in core.heads().items():
         if branch != core.default_branch and dumped.heads.get(branch, head.id) != head.id:
             raise _exists("branch", branch)
-    for path in core.store.list_paths(TAGS):
-        tag = unquote(path.removeprefix(TAGS))
+    for tag in core.tag_names():
         id = core.tag_commit(tag)
         if id is not None and dumped.tags.get(tag, id) != id:
             raise _exists("tag", tag)
@@ -163,7 +161,7 @@ def _forget_first(core: RepositoryCore, first: Commit, restored: set[str]) -> No
 
     def is_led_to() -> bool:
         heads = {commit.id for commit in core.heads().values()}
-        tags = {core.tag_commit(unquote(path.removeprefix(TAGS))) for path in core.store.list_paths(TAGS)}
+        tags = {core.tag_commit(name) for name in core.tag_names()}
         return bool((heads | tags) - restored - {None})
 
     if first.id in restored or is_led_to():

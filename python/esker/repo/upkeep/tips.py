@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from urllib.parse import unquote
 
 from ...cached import cached_property
 from ..core.repository_core import RepositoryCore
 from ..refs.commits import Commit
-from ..refs.layout import TAGS
 
 
 class RefTips:
@@ -29,8 +27,7 @@ class RefTips:
     @cached_property
     def tags(self) -> set[str]:
         """The ids of the commits that tags stand for."""
-        names = (unquote(path.removeprefix(TAGS)) for path in self._core.store.list_paths(TAGS))
-        return {self._core.tag_commit(name) or "" for name in names} - {""}
+        return {self._core.tag_commit(name) or "" for name in self._core.tag_names()} - {""}
 
     @property
     def ids(self) -> set[str]:
