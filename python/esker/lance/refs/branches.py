@@ -108,7 +108,7 @@ def delete_branch(table: TableVersion, name: str) -> None:
         try:
             _refuse_named(log, name, ours, branches)
         except RefConflictError:
-            put_new(log, path, ours.encode())
+            put_new(log, path, ours.encode(), lock=table.commit_lock, version=ours.parent_version)
             raise
         with suppress(RefConflictError):
             # Another writer has made one of this name: what is left of ours is a clean-up's work, or its own already.

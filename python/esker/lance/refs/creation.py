@@ -133,7 +133,8 @@ class _Creation:
     def run(self) -> Manifest:
         """Creates it, and returns the manifest of its first version."""
         manifest = self._begin()
-        if not put_new(self.main, self._path, self.contents.encode()):
+        lock, version = self.source.commit_lock, self.named.version
+        if not put_new(self.main, self._path, self.contents.encode(), lock=lock, version=version):
             self._give_way()
             raise self._exists()
         # A clean-up need not wait for us to learn that it landed.

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 
+from ...commit.protocol import CommitLock
 from ...exceptions import CommitStateUnknownError, EskerError, IOFailedError, NotFoundError, UnsupportedError
 from ...store.staging import StagingStore
 from ...store.stores import is_behind_network
 from ..log import LanceLog, put_under_lock
 
 
-def put_new(log: LanceLog, path: str, data: bytes) -> bool:
+def put_new(log: LanceLog, path: str, data: bytes, *, lock: CommitLock | None = None, version: int = 0) -> bool:
     """Puts an object if absent; False if there is another one. After a lost reply it looks whose object is there.
 
     Args:
         log: The log of the main line.
         path: Where the object goes.
         data: Its bytes, which no other writer has: they hold a random id, or the time to the nanosecond.
+        lock: Held around the put where the store has no put-if-absent.
+        version: The version that the lock is taken for.
 
     Raises:
         CommitStateUnknownError: The store failed, and it could not be looked up whether the object is there; or it is
@@ -29,8 +32,9 @@ def put_new(log: LanceLog, path: str, data: bytes) -> bool:
             if log.store.put_if_absent(path, data):
                 return True
         except UnsupportedError:
-            if put_under_lock(log.store, path, data):
-                return True
+            with lock(version) if lock is not None else nullcontext():
+                if put_under_lock(log.store, path, data):
+                    return True
     except OSError as error:
         found, is_known = None, False
         with suppress(OSError):

@@ -52,7 +52,7 @@ def create_tag(table: TableVersion, name: str, reference: Reference | None) -> N
     path = tag_path(check_tag_name(name))
     place, log = place_of(table, reference), writable_main(table)
     named = NamedVersion.find(table, place)
-    if not put_new(log, path, _tag_of(named).encode()):
+    if not put_new(log, path, _tag_of(named).encode(), lock=table.commit_lock, version=named.version):
         raise RefConflictError(
             f"Ref conflict error: tag {name} already exists in {log.uri}; move it by tags.update, or choose another "
             "name",
