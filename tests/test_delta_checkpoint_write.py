@@ -211,6 +211,19 @@ def test_a_commit_cleans_up_where_the_table_says_so(tmp_path: Path) -> None:
     assert DeltaTable(tmp_path).version() == 30
 
 
+def test_a_commit_by_a_machine_whose_clock_is_ahead_takes_no_young_entries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store, whose clock dates the files, says how old they are."""
+    _fill(tmp_path, 10)
+    later = time.time_ns() + 60 * 86_400 * 10**9
+    monkeypatch.setattr(time, "time_ns", lambda: later)
+    write_deltalake(tmp_path, pa.table({"id": [99], "p": ["p0"], "s": [{"x": 0}]}), mode="append")
+    assert _log(tmp_path, "*.checkpoint.parquet") == [f"{10:020}.checkpoint.parquet"]
+    assert len(_log(tmp_path, "*.json")) == 11
+    assert DeltaTable(tmp_path, 0).count() == 1
+
+
 @pytest.mark.parametrize(
     ("text", "want"),
     [

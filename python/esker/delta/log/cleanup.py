@@ -2,7 +2,8 @@
 
 A version can be opened as long as a checkpoint at or before it and all entries after that checkpoint exist. Entries
 older than `delta.logRetentionDuration` are deleted, up to the newest checkpoint from which every retained version can
-be replayed.
+be replayed. After a commit, which has put files just now, the newest of them says how late it is, if this machine's
+clock is ahead of it.
 
 Spec: "Metadata Cleanup".
 """
@@ -13,7 +14,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 
-from ..._native.store import Store
+from ..._native.store import ObjectMeta, Store
 from ...exceptions import CorruptFileError, NotFoundError
 from ..definition.durations import LOG_FILES, retention
 from .checkpoint_files import SIDECARS, check_checkpoint, sidecars_of
@@ -25,23 +26,27 @@ _IN_THE_MAKING_US = 24 * 3600 * 1_000_000
 """A sidecar is put before the checkpoint that names it."""
 
 
-def expired_log_files(store: Store, configuration: Mapping[str, str], version: int) -> list[str]:
+def expired_log_files(
+    store: Store, listed: Iterable[ObjectMeta], configuration: Mapping[str, str], version: int, now_us: int
+) -> list[str]:
     """The log files that may go, oldest first.
 
     Args:
         store: The table's.
+        listed: The files of its log.
         configuration: Its properties.
         version: The newest version, whose files stay.
+        now_us: The time, in microseconds since the Unix epoch.
 
     Example:
-        `expired_log_files(store, {"delta.logRetentionDuration": "interval 1 day"}, 10)`
+        `expired_log_files(store, store.list("_delta_log/"), {"delta.logRetentionDuration": "interval 1 day"}, 10, now)`
     """
-    cutoff_us = time.time_ns() // 1000 - retention(configuration, LOG_FILES) * 1000
+    cutoff_us = now_us - retention(configuration, LOG_FILES) * 1000
     files: list[tuple[int, str, int]] = []
-    for meta in store.list(LOG):
+    for meta in listed:
         match = _NAMED.match(meta.path)
         if match is not None:
-            files.append((int(match.group(1)), meta.path, meta.last_modified_us or time.time_ns() // 1000))
+            files.append((int(match.group(1)), meta.path, meta.last_modified_us or now_us))
     kept = [number for number, path, changed in files if path.endswith(".json") and changed >= cutoff_us]
     first_kept = min([version, *kept])
     for number in sorted({number for number, path, _ in files if ".checkpoint." in path}, reverse=True):
@@ -56,20 +61,28 @@ def expired_log_files(store: Store, configuration: Mapping[str, str], version: i
     return []
 
 
-def clean_log(store: Store, configuration: Mapping[str, str], version: int) -> list[str]:
+def clean_log(store: Store, configuration: Mapping[str, str], version: int, *, after_commit: bool = False) -> list[str]:
     """Deletes the log files that may go, and the sidecars that went with them; their paths.
+
+    Args:
+        store: The table's.
+        configuration: Its properties.
+        version: The newest version, whose files stay.
+        after_commit: Whether files of the log were put just now.
 
     Example:
         `clean_log(store, {}, 10)`
     """
-    expired = expired_log_files(store, configuration, version)
+    listed, now_us = store.list(LOG), time.time_ns() // 1000
+    if after_commit:
+        now_us = min(now_us, max((meta.last_modified_us or now_us for meta in listed), default=now_us))
+    expired = expired_log_files(store, listed, configuration, version, now_us)
     if not expired:
         return []
     gone = set(expired)
     went_with = _sidecars(store, expired)
     for path in expired:
         store.delete(path)
-    now_us = time.time_ns() // 1000
     cutoff_us = now_us - retention(configuration, LOG_FILES) * 1000
     sidecars = store.list(SIDECARS)
     used = _sidecars(store, store.list_paths(LOG)) if sidecars else set()

@@ -58,7 +58,7 @@ class PostCommit:
             clean = self._configuration.get("delta.enableExpiredLogCleanup", "true").lower() == "true"
         if clean:
             configuration = json.loads(snapshot.metadata_json)["configuration"] or {}
-            clean_log(store, configuration, version)
+            clean_log(store, configuration, version, after_commit=True)
 
     def _at(self, store: Store, version: int) -> Snapshot:
         if self._snapshot is not None and self._snapshot.version < version:
