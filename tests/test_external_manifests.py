@@ -175,7 +175,7 @@ def test_readers_stop_at_every_step_and_the_next_one_goes_on(store: Any, faulty:
     uri, watched = staged(), Failing(store)
     assert _rows(uri, watched) == [0, 1, 2, 100, 101]
     operations = [*faulty.made[-1].operations]
-    assert [verb for verb, _ in watched.calls] == ["get_latest", "get", "put_if_exists"]
+    assert [verb for verb, _ in watched.calls] == ["get_latest", "get", "get", "put_if_exists"]
     for fault in OBJECT_FAULTS:
         for number, _, _ in operations:
             uri = staged()

@@ -2,7 +2,9 @@
 
 A writer that slept in its put may wake when a clean-up has freed the number that it put to. What it leaves there, until
 it looks and takes it away, is younger than the version that follows, which was not built on it; and its files may be
-deleted. So nothing that lasts is made of one: no restore, no tag, no branch.
+deleted. With an external manifest store no number is given twice, but a reader that is held up while it copies a staged
+manifest to its place may put it there after a clean-up has removed it. So nothing that lasts is made of a stray: no
+restore, no tag, no branch.
 """
 
 from __future__ import annotations
@@ -79,7 +81,7 @@ def numbers_come_once(log: LanceLog) -> bool:
 
 def _has_none(log: LanceLog, version: int) -> bool:
     """Whether a version cannot be a stray. The number of a detached one is random."""
-    return numbers_come_once(log) or is_detached(version)
+    return isinstance(log.store, StagingStore) or is_detached(version)
 
 
 def _is_below(log: LanceLog, made: Manifest, following: int, scheme: NamingScheme) -> bool:

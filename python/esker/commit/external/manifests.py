@@ -164,6 +164,9 @@ class ExternalManifests:
                     data = self._store.get(found.path)
                 except NotFoundError:
                     return self._finished_by_another(found)
+                if self._is_finished(found):
+                    # A clean-up may have removed it since, and a copy would bring it back without its files.
+                    return found.final
             self._copy(found, data)
             self._point_to(found, len(data))
         except OSError as error:
@@ -208,10 +211,13 @@ class ExternalManifests:
                 f"the external manifest store lost its entry of version {version}", uri=self._uri, version=version
             )
 
+    def _is_finished(self, found: ManifestLocation) -> bool:
+        entry = self._get(found.version)
+        return entry is not None and not self._parse(entry, found.version).staged
+
     def _finished_by_another(self, found: ManifestLocation) -> str:
         """The final path of a version whose staged manifest is gone, since another process finished the commit."""
-        entry = self._get(found.version)
-        if entry is None or self._parse(entry, found.version).staged:
+        if not self._is_finished(found):
             try:
                 size = self._store.head(found.final).size
             except NotFoundError as error:
