@@ -155,6 +155,20 @@ def test_a_branch_that_is_made_anew_while_it_is_deleted_keeps_what_is_committed_
     agree(three, "feat", [*range(theirs), 70])
 
 
+def test_a_branch_that_is_deleted_while_its_metadata_are_replaced_stays_deleted(
+    three: str, watched: dict[str, Watch]
+) -> None:
+    _branch(three, "feat")
+    dataset = esker.dataset(three)
+    watched["f"] = meanwhile(lambda: esker.dataset(three).branches.delete("feat"), verb="put", part="feat.json")
+    with pytest.raises(NotFoundError, match="Branch feat does not exist"):
+        dataset.branches.replace_metadata("feat", {"a": "b"})
+    watched.clear()
+    assert not dataset.branches.list()
+    dataset.create_branch("feat", 1)
+    agree(three, "feat", [0])
+
+
 @pytest.mark.parametrize("has_ref", [True, False])
 @pytest.mark.parametrize("theirs", [1, 2, 3])
 def test_a_branch_that_is_made_between_the_look_and_the_removal_has_its_own_rows(

@@ -19,7 +19,7 @@ from ..version import TableVersion
 from .contents import BranchContents
 from .names import BRANCHES, branch_path, check_branch_name, name_of
 from .places import log_of
-from .putting import delete_ref, put_new, put_over
+from .putting import delete_ref, looking_after_put, put_new, put_over
 from .tags import check_metadata, read_tags, writable_main
 
 OWN_FOLDERS = (VERSIONS, TRANSACTIONS, "data/", "_deletions/", "_indices/")
@@ -79,9 +79,16 @@ def replace_branch_metadata(table: TableVersion, name: str, metadata: dict[str, 
     Raises:
         NotFoundError: There is no such branch.
     """
-    log = writable_main(table)
+    log, path = writable_main(table), branch_path(name)
     found = read_branch(log, name).with_metadata(check_metadata(metadata))
-    put_over(log, branch_path(name), found.encode())
+    put_over(log, path, found.encode())
+    with looking_after_put(log, path):
+        is_there = bool(log_of(table, name).newest().versions)
+        if not is_there:
+            # It was deleted meanwhile: without versions its ref is that of no branch.
+            log.store.delete(path)
+    if not is_there:
+        raise no_branch(log, name)
     flush(log.store, f"metadata of branch {name}")
 
 
