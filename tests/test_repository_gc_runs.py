@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from esker._native.store import Store
-from esker.exceptions import IOFailedError, NotFoundError
+from esker.exceptions import CommitConflictError, IOFailedError, NotFoundError
 from esker.repo import Repository, repository
 from esker.repo.refs import gc_runs
 from esker.repo.refs.expired import expired_ids
@@ -173,3 +173,43 @@ def test_what_has_expired_says_so(repo: Repository) -> None:
         with pytest.raises(NotFoundError, match="expired|given up"):
             read()
     assert [commit.message for commit in found.ref("main").log()] == ["2", "1", "0", "Repository created"]
+
+
+@pytest.mark.parametrize("what", ["tag", "branch", "reset"])
+def test_a_ref_to_old_content_that_a_collection_without_a_grace_period_missed_is_taken_back(
+    repo: Repository, watched: Watched, what: str
+) -> None:
+    """The commit's object was put before the collection began, and the ref is put after it has looked."""
+    repo._core.change_settings(retention_days=0)
+    main = repo.branch("main")
+    main.object("a").upload("old")
+    old = main.commit("old").id
+    main.object("a").upload("new")
+    main.commit("new")
+    repo.branch("b").create("main")
+    held = Repository(f"watched://{repo.uri}")
+    part = {"tag": "refs/tags/v1", "branch": "heads/made/", "reset": "heads/b/"}[what]
+    found: list[int] = []
+
+    def collect() -> None:
+        made_older(repo.uri, HOUR)
+        found.append(Repository(repo.uri).gc(dry_run=False, grace_s=0).objects)
+
+    def watch(verb: str, path: str) -> None:
+        if verb == "put_if_absent" and part in path and not found:
+            found.append(0)
+            in_another_thread(collect)
+
+    watched.watch = watch
+    makes = {
+        "tag": lambda: held.tag("v1").create(old),
+        "branch": lambda: held.branch("made").create(old),
+        "reset": lambda: held.branch("b").reset_to(old),
+    }
+    with pytest.raises((NotFoundError, CommitConflictError), match="garbage collection has given up"):
+        makes[what]()
+    assert found == [0, 1]
+    assert not list(repo.tags())
+    assert [branch.id for branch in repo.branches()] == ["b", "main"]
+    assert repo.ref("b").object("a").reader().read() == b"new"
+    assert not list(repo.fsck())

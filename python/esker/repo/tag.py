@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from functools import partial
 
+from ..commit.loop import follow
 from ..exceptions import AlreadyExistsError, CommitConflictError, NotFoundError
+from .committing.collection_check import check_not_collected
 from .committing.needs import Needs
-from .committing.ref_move import store_commit
+from .committing.ref_move import fail, store_commit
 from .objects.ref_view import RefView, TagView
 from .reference import Reference, ReferenceType, id_of
 from .refs.clock import elapsed_s, moment
@@ -39,8 +42,7 @@ class Tag(Reference):
         said = {"commit_id": commit.id, "time": time.time(), "write_id": uuid.uuid4().hex}
         announced = moment()
         if self._core.atomic.put_own(tag_path(self.id), json.dumps(said).encode()):
-            if elapsed_s(announced) > HELD_UP_S:
-                self._check_late(commit)
+            self._check_late(commit, was_held_up=elapsed_s(announced) > HELD_UP_S)
         else:
             there = self._core.tag_commit(self.id)
             if there is None and self._core.atomic.is_taken(tag_path(self.id)):
@@ -51,14 +53,19 @@ class Tag(Reference):
                 raise AlreadyExistsError(f"tag {self.id!r} exists already, at {there}", path=self.id)
         return self
 
-    def _check_late(self, commit: Commit) -> None:
-        """Looks once more, if putting the tag took so long that a collection may have missed it."""
+    def _check_late(self, commit: Commit, *, was_held_up: bool) -> None:
+        """Looks once more whether a collection has missed the tag, which may have taken long to put."""
         try:
-            store_commit(self._core, commit, Needs(frozenset((commit.id,))))
+            if was_held_up:
+                store_commit(self._core, commit, Needs(frozenset((commit.id,))))
+            else:
+                check_not_collected(self._core, commit)
         except (NotFoundError, CommitConflictError):
             # Its content may be gone: no reader can rely on it.
             self._core.atomic.delete(tag_path(self.id), free=True)
             raise
+        except OSError as error:
+            follow(partial(fail, error), f"tag {self.id}")
 
     def delete(self) -> None:
         """Deletes the tag, or what a deletion that was broken off has left of it.

@@ -93,6 +93,28 @@ def check_not_condemned(core: RepositoryCore, commit: Commit, needs: Needs) -> N
             )
 
 
+def check_not_collected(core: RepositoryCore, commit: Commit) -> None:
+    """Looks whether a collection has given up a commit since it was looked for, now that a ref leads to it.
+
+    A collection that has not seen the ref has announced itself before: with a grace period that is shorter than a
+    writer may be held up, the commit's object, which was put before the ref, was not young any more.
+
+    Args:
+        core: The repository.
+        commit: The commit.
+
+    Raises:
+        ExpiredError: One has, or may have.
+    """
+    runs = [lives for run, lives in _runs(core, partial(_put, core, commit)) if commit.id in run.commits]
+    if any(runs) or (runs and commit.id in expired_ids(core.store)):
+        raise ExpiredError(
+            f"garbage collection has given up the content of the commit {commit.id} while a ref was about to lead to "
+            "it; no ref can lead to it again",
+            path=commit.id,
+        )
+
+
 def is_there(store: Store, id: str) -> bool:
     """Whether a table is in the store, whatever is cached of it."""
     try:

@@ -23,7 +23,7 @@ from ..refs.commits import Commit
 from ..refs.layout import TABLES
 from ..refs.numbered_log import LogEntry
 from ..refs.ref_commit import HELD_UP_S, Build, append
-from .collection_check import check_not_condemned, reach_of_living
+from .collection_check import check_not_collected, check_not_condemned, reach_of_living
 from .needs import Needs, check_there, new_objects
 
 PACK_BYTES = 64 << 10
@@ -100,7 +100,7 @@ def move_branch(core: RepositoryCore, branch: str, build: Build, what: str) -> L
         return entry
 
     entry = append(core.log(branch), build_again, what)
-    if elapsed_s(entry.made) > HELD_UP_S:
+    if elapsed_s(entry.made) > HELD_UP_S or entry.kind in ("create", "reset"):
         _check_late(core, branch, entry, what)
     if entry.number % UPKEEP_EVERY == 0:
         # Packs are copies and old entries are unused: where this fails, a later writer does it.
@@ -111,8 +111,9 @@ def move_branch(core: RepositoryCore, branch: str, build: Build, what: str) -> L
 
 
 def _check_late(core: RepositoryCore, branch: str, entry: LogEntry, what: str) -> None:
-    """Looks whether all is there that an entry leads to whose put was held up: the commit's object had grown old
-    then, and a garbage collection that read the refs before the put may have taken its content."""
+    """Looks whether all is there that an entry leads to whose put was held up, or that leads to old content: the
+    commit's object may have grown old, and a garbage collection that read the refs before the put have taken its
+    content."""
     if entry.kind == "delete":
         return
     commit = core.commit_of(entry, branch)
@@ -122,8 +123,10 @@ def _check_late(core: RepositoryCore, branch: str, entry: LogEntry, what: str) -
             before = core.commits.get(commit.parents[0]).meta_range_id if commit.parents else ""
             _check_tables(core, commit.meta_range_id)
             check_there(core, new_objects(core, before, commit.meta_range_id), reach_of_living(core, commit))
-        else:
+        elif elapsed_s(entry.made) > HELD_UP_S:
             store_commit(core, commit, Needs(sources=frozenset((commit.id,))))
+        else:
+            check_not_collected(core, commit)
     except (NotFoundError, CommitConflictError) as error:
         _take_back(core, branch, entry, what)
         raise CommitConflictError(
@@ -131,7 +134,7 @@ def _check_late(core: RepositoryCore, branch: str, entry: LogEntry, what: str) -
             retryable=True,
         ) from error
     except OSError as error:
-        follow(partial(_fail, error), what)
+        follow(partial(fail, error), what)
 
 
 def _take_back(core: RepositoryCore, branch: str, late: LogEntry, what: str) -> None:
@@ -165,5 +168,10 @@ def _check_tables(core: RepositoryCore, metarange: str) -> None:
             list(threads.map(lambda id: core.store.head(TABLES + id), ids))
 
 
-def _fail(error: OSError) -> NoReturn:
+def fail(error: OSError) -> NoReturn:
+    """Raises an error, as the work that follows a commit.
+
+    Example:
+        `follow(partial(fail, error), "tag v1")`
+    """
     raise error
