@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Self, TypeAlias, TypedDict
 
 from ..lance.handle import DatasetHandle
-from ..lance.refs.branches import delete_branch, read_branches, replace_branch_metadata
+from ..lance.refs.branches import read_branches, replace_branch_metadata
 from ..lance.refs.contents import BranchContents, TagContents
 from ..lance.refs.creation import create_branch
+from ..lance.refs.deletion import delete_branch
 from ..lance.refs.places import Reference, main_log, read_tag
 from ..lance.refs.tags import create_tag, delete_tag, ordering, read_tags, replace_tag_metadata, update_tag
 
