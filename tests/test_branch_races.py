@@ -121,7 +121,7 @@ def test_another_writer_that_dies_leaves_no_version_of_its_own_under_our_number(
     esker.dataset(three).create_branch("other", 1).insert(rows_of(60))
     died: list[str] = []
 
-    def dies(log: LanceLog, path: str, data: bytes) -> bool:
+    def dies(log: LanceLog, path: str, data: bytes, **_: Any) -> bool:
         died.append(path)
         raise Killed
 
