@@ -15,7 +15,7 @@ from esker.commit.external.manifests import ExternalManifests
 from esker.exceptions import NotFoundError
 from tests.tree_branches import Watch, ids_of, meanwhile, rows_of, watched_stores
 
-OPTIONS = {"mode": "overwrite"}
+OPTIONS: dict[str, Any] = {"mode": "overwrite"}
 
 
 @pytest.fixture

@@ -273,3 +273,16 @@ def test_places_of_this_machine_are_imported_as_addresses_name_them(tmp_path: Pa
     assert [one.path for one in main.objects()] == ["all/a", "one"]
     assert {main.object(path).stat().physical_address for path in ("all/a", "one")} == {f"{where}/a"}
     assert main.object("one").reader().read() == b"1"
+
+
+def test_names_that_no_store_reads_are_refused_before_they_are_committed(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "new\nline").write_text("1")
+    (tmp_path / "in" / "other").write_text("2")
+    main = Repository.create(tmp_path / "lake").branch("main")
+    before = main.get_commit().id
+    with pytest.raises(
+        InvalidArgumentError, match=r"new\\nline: expected objects whose names have no control characters"
+    ):
+        main.import_data().prefix(str(tmp_path / "in"), "x/").run()
+    assert main.get_commit().id == before

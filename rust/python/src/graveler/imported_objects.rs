@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use esker_graveler::entry::{AddressType, EntryEncoder, EntryRef};
 use esker_graveler::sorted::{NewestChanges, Sorter};
 use esker_graveler::GravelerError;
-use esker_store::ObjectMeta;
+use esker_store::{ObjectMeta, StoreError};
 use pyo3::prelude::*;
 
 use super::change_stream::PyChangeStream;
@@ -106,6 +106,10 @@ impl PyImportedObjects {
             };
             let mut held = self.held();
             for meta in &batch {
+                if meta.path.contains(|letter: char| letter.is_ascii_control()) {
+                    let message = "expected objects whose names have no control characters, found one that no store of esker's could read; rename it";
+                    return Err(StoreError::invalid_argument(meta.path.escape_debug().to_string(), message).into());
+                }
                 held.add(root, below, meta).map_err(graveler)?;
             }
             Ok(true)
