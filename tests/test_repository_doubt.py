@@ -330,6 +330,20 @@ def test_a_transaction_that_cannot_be_tagged_says_that_it_is_committed(tmp_path:
     assert repo.ref("main").get_commit().message == "change"
 
 
+def test_a_transaction_whose_tag_is_in_doubt_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(*_: Any) -> bool:
+        raise CommitStateUnknownError("the reply is lost")
+
+    repo = Repository.create(tmp_path / "repo")
+    monkeypatch.setattr(AtomicObjects, "put_own", lost)
+    with (
+        pytest.raises(CommitStateUnknownError, match="to 'main', but it is not known whether it was tagged: the reply"),
+        repo.branch("main").transact("change", tag="v1") as tx,
+    ):
+        tx.object("a").upload("a")
+    assert repo.ref("main").get_commit().message == "change"
+
+
 def test_a_transaction_takes_nothing_more_when_it_has_ended(tmp_path: Path) -> None:
     repo = Repository.create(tmp_path / "repo")
     with repo.branch("main").transact("change") as tx:

@@ -19,7 +19,13 @@ import pytest
 from hypothesis import given
 
 from esker._native.store import Store
-from esker.exceptions import CommitConflictError, EskerError, InvalidArgumentError, NotFoundError
+from esker.exceptions import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    EskerError,
+    InvalidArgumentError,
+    NotFoundError,
+)
 from esker.repo import (
     HookEvent,
     MergeConflictError,
@@ -195,6 +201,22 @@ def test_an_import_is_cancelled_while_it_lists(tmp_path: Path, outside: Path, sp
     assert 0 < manager.status().ingested_objects < 600_000
     assert repo.branch("main").get_commit() == before
     assert os.listdir(spills) == []
+
+
+def test_an_import_that_may_have_landed_is_not_told_as_cancelled(
+    tmp_path: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_: Any, **__: Any) -> None:
+        raise CommitStateUnknownError("the reply is lost")
+
+    monkeypatch.setattr("esker.repo.import_data.commit_staging", lost)
+    manager = Repository.create(tmp_path / "repo").branch("main").import_data("one")
+    manager.prefix(str(outside / "0"), "in")
+    manager.start()
+    while manager.status().error is None:
+        pass
+    with pytest.raises(CommitStateUnknownError, match="the reply is lost"):
+        manager.cancel()
 
 
 def test_an_import_says_what_it_cannot_write(tmp_path: Path, outside: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -241,6 +241,12 @@ def test_a_put_over_a_network_may_land_after_its_error(
     watched["f"] = lambda verb, path: "lose_reply" if verb == "put_if_absent" and "_refs/" in path else None
     dataset.tags.create("a", 1)
     assert dataset.tags.get_version("a") == 1
+    watched["f"] = lambda verb, path: "fail" if verb == "delete" and "_refs/" in path else None
+    with pytest.raises(CommitStateUnknownError, match=r"was deleted is not known: look before"):
+        dataset.tags.delete("a")
+    watched["f"] = lambda verb, path: "lose_reply" if verb == "delete" and "_refs/" in path else None
+    dataset.tags.delete("a")
+    assert dataset.tags.list() == {}
 
 
 def test_a_lost_reply_that_cannot_be_looked_up_is_said_to_be_unknown(three: str, watched: dict[str, Watch]) -> None:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from .._native.graveler import ChangeStream, ImportedObjects
-from ..exceptions import CommitConflictError, InvalidArgumentError
+from ..exceptions import CommitConflictError, CommitStateUnknownError, InvalidArgumentError
 from ..store.stores import absolute
 from .committing.imported_logs import check_logs_go_on
 from .committing.new_commit import NewCommit
@@ -141,6 +141,7 @@ class ImportManager:
 
         Raises:
             CommitConflictError: It has committed already.
+            CommitStateUnknownError: It may have.
         """
         if self._thread is None:
             raise InvalidArgumentError("the import has not started; there is nothing to cancel")
@@ -148,6 +149,8 @@ class ImportManager:
         self._thread.join()
         if self._status.completed:
             raise CommitConflictError("the import has committed already; revert its commit", retryable=False)
+        if isinstance(self._status.error, CommitStateUnknownError):
+            raise self._status.error
 
     def _work(self, committer: str | None) -> None:
         try:

@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from ..exceptions import AlreadyExistsError, InvalidArgumentError, IOFailedError, UnsupportedError
+from ..exceptions import (
+    AlreadyExistsError,
+    CommitStateUnknownError,
+    InvalidArgumentError,
+    IOFailedError,
+    UnsupportedError,
+)
 from .committing.lost_ref import OnLost
 from .committing.new_commit import NewCommit
 from .committing.staged_commit import commit_staging
@@ -215,5 +221,8 @@ class TransactionBlock:
             Tag(self._core, name).create(made)
         except AlreadyExistsError as error:
             raise AlreadyExistsError(f"{advice}: {error}", path=name) from error
+        except CommitStateUnknownError as error:
+            may_be = f"committed as {made.id} to {self._branch!r}, but it is not known whether it was tagged"
+            raise CommitStateUnknownError(f"{may_be}: {error}", path=name) from error
         except OSError as error:
             raise IOFailedError(f"{advice}: {error}", path=name) from error

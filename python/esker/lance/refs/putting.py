@@ -111,18 +111,19 @@ def delete_ref(log: LanceLog, path: str) -> None:
         path: Where the file is.
 
     Raises:
-        CommitStateUnknownError: The store failed, and it could not be looked up whether the file is there.
+        CommitStateUnknownError: The store failed, and it could not be looked up whether the file is there; or it is,
+            and the store is behind a network, where a deletion may land after its error.
         IOFailedError: The store failed, and the file is there.
     """
     try:
         log.store.delete(path)
     except OSError as error:
-        is_known = isinstance(log.store, StagingStore)
+        is_known = False
         with suppress(OSError):
             if _read(log, path) is None:
                 return
             is_known = True
-        if is_known:
+        if isinstance(log.store, StagingStore) or (is_known and not is_behind_network(log.uri)):
             raise
         raise _unknown(log, path, error, "deleted") from error
 
