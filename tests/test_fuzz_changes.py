@@ -54,21 +54,6 @@ def test_pylance_sees_what_lies_below_a_null_struct(tmp_path: Path) -> None:
     assert merge.execute(rows)["num_updated_rows"] == 1, f"no longer: {faults.HIDDEN}"
 
 
-def test_pylance_finds_null_keys_equal_in_joins_and_updates_of_columns(tmp_path: Path) -> None:
-    rows = pa.table({"k": pa.array([None, 1]), "w": ["a", "b"]})
-    key = pa.array([None], pa.int64())
-    found: list[list[str | None]] = []
-    for module in (lance, esker):
-        dataset = module.write_dataset(rows, tmp_path / module.__name__)
-        fragment, _ = dataset.get_fragments()[0].update_columns(pa.table({"k": key, "w": ["new"]}), "k")
-        operation = module.LanceOperation.Update([], [fragment], [], [1], update_mode="rewrite_columns")
-        dataset = module.LanceDataset.commit(dataset, operation, read_version=1)
-        found.append(dataset.to_table()["w"].to_pylist())
-        dataset.merge(pa.table({"k": key, "v": ["null"]}), "k")
-        found.append(dataset.to_table()["v"].to_pylist())
-    assert found == [["new", "b"], ["null", None], ["a", "b"], [None, None]], f"no longer: {faults.NULL_KEYS}"
-
-
 def test_pylance_inserts_no_rows_without_a_key_from_structs_that_lack_fields(tmp_path: Path) -> None:
     rows = pa.table({"k": [1], "s": [{"a": 1, "b": 2}]})
     source = pa.table({"k": pa.array([None, 2]), "s": [{"a": 3}, {"a": 4}]})

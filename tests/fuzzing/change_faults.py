@@ -11,7 +11,6 @@ from tests.fuzzing.plain_table import PlainTable, key_of
 
 DELETES_ALONE = "a merge of deletes alone is not planned"
 HIDDEN = "a path sees what lies below a null struct"
-NULL_KEYS = "null keys are equal in a join"
 NULLS_LEFT_OUT = "rows without a key are not inserted where structs lack fields"
 BARE_COPIES = "a copy of an extension column is of its storage type"
 NEW_VALUES_SEEN = "a new value sees the new values of columns before it"
@@ -31,8 +30,6 @@ def known_fault(step: Step, table: PlainTable) -> str | None:
     """The name of the fault that keeps pylance from making a change; None if it can."""
     if any(_has_path(text) for text in step.facts.get("conditions", [])):
         return HIDDEN
-    if step.kind in ("join", "update columns") and any(row["k"] is None for row in table.rows):
-        return NULL_KEYS
     values = step.facts.get("values", {})
     if any(text in values for text in values.values()):
         return NEW_VALUES_SEEN

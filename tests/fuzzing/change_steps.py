@@ -277,7 +277,6 @@ class Steps:
         chosen = self.random.choice(others)
         schema = pa.schema([table.schema.field("k"), chosen])
         rows = self.rows.rows(schema, self.random.choice([1, 5]), distinct=True)
-        clauses = Clauses(["k"], "update", None, False, False, None)
 
         def real(dataset: Any, module: Any, *_: Any) -> None:
             changed, fields = [], []
@@ -290,7 +289,7 @@ class Steps:
         return Step(
             "update columns",
             f"update columns {chosen} {rows.to_pylist()}",
-            lambda plain, _: plain.merge(rows, clauses) and None,
+            lambda plain, _: plain.update_columns(rows, "k"),
             real,
             {"given": schema, "empty": not table.rows},
         )

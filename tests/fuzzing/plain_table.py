@@ -119,8 +119,8 @@ class PlainTable:
         return dict(zip(COUNTS, (len(new), updated, deleted), strict=True))
 
     def join(self, other: pa.Table, on: str) -> None:
-        """Adds the columns of other rows by key; the last row of a key counts."""
-        found = {repr(row[on]): row for row in other.to_pylist() if row[on] is not None}
+        """Adds the columns of other rows by key; the last row of a key counts, and a null is one."""
+        found = {repr(row[on]): row for row in other.to_pylist()}
         fields = [it.with_nullable(True) for it in other.schema if it.name != on]
         none = dict.fromkeys((it.name for it in fields), None)
         joined = [{**none, **found.get(repr(row[on]), {})} for row in self.rows]
@@ -128,6 +128,11 @@ class PlainTable:
             {**row, **{it.name: new[it.name] for it in fields}} for row, new in zip(self.rows, joined, strict=True)
         ]
         self.schema = pa.schema([*self.schema, *fields])
+
+    def update_columns(self, other: pa.Table, on: str) -> None:
+        """Gives rows the values of other rows by key, as `join` finds them."""
+        found = {repr(row[on]): row for row in other.to_pylist()}
+        self.rows = [checked({**row, **found.get(repr(row[on]), {})}, self.schema) for row in self.rows]
 
     def add(self, it: pa.Field, value: Sql) -> None:
         """Adds a column."""
