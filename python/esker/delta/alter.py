@@ -69,7 +69,7 @@ class TableAlterer:
         for field in new:
             if not isinstance(field, Field):
                 raise InvalidTypeError(f"expected a Field, or a list of them, found {field!r}")
-        state = self._state()
+        target, state = self._begin()
         there = {field.name.lower(): field for field in state.schema.fields}
         if len({field.name.lower() for field in new}) < len(new):
             raise InvalidArgumentError(f"expected each column once, found {', '.join(field.name for field in new)}")
@@ -78,7 +78,7 @@ class TableAlterer:
             if known is not None:
                 _check_new_fields(known, field)
                 continue
-            if not field.nullable and self._target().base.num_files:
+            if not field.nullable and target.base.num_files:
                 raise InvalidArgumentError(
                     f"expected a nullable column, found {field.name!r} not null: rows are there without it",
                     column=field.name,
@@ -93,8 +93,12 @@ class TableAlterer:
         given = {field.name: field for field in new if field.name.lower() in there}
         after = state.with_schema(Schema([_described(field, given.get(field.name)) for field in merged.fields]))
         columns = json.dumps([{"column": field._json()} for field in new], separators=(",", ":"))
-        self._commit(
-            "ADD COLUMNS", {"columns": columns}, after, CommitRequest(commit_properties, post_commithook_properties)
+        _commit(
+            target,
+            "ADD COLUMNS",
+            {"columns": columns},
+            after,
+            CommitRequest(commit_properties, post_commithook_properties),
         )
 
     @with_positional("post_commithook_properties", "commit_properties")
@@ -116,7 +120,7 @@ class TableAlterer:
         """
         if not constraints:
             raise InvalidArgumentError("expected a constraint, found none")
-        state = self._state()
+        target, state = self._begin()
         there = {key.lower(): sql for key, sql in state.configuration.items()}
         added = {}
         for name, sql in constraints.items():
@@ -133,13 +137,14 @@ class TableAlterer:
             for name, sql in constraints.items():
                 words.enter_context(in_own_words(sql, added[CONSTRAINT + name]))
             check = Constraints(after.schema, added, after.protocol, is_new=True)
-        for batch in conformed(_rows(self._target()), after.schema):
+        for batch in conformed(_rows(target), after.schema):
             check.enforce(batch)
         parameters = {key.removeprefix(CONSTRAINT): sql for key, sql in added.items()}
         if len(added) == 1:
             ((name, sql),) = parameters.items()
             parameters = {"name": name, "expr": sql}
-        self._commit(
+        _commit(
+            target,
             "ADD CONSTRAINT",
             parameters,
             after,
@@ -161,7 +166,7 @@ class TableAlterer:
         Raises:
             NotFoundError: There is none of that name.
         """
-        state = self._state()
+        target, state = self._begin()
         kept = {key: value for key, value in state.configuration.items() if key != CONSTRAINT + name}
         if len(kept) == len(state.configuration):
             if raise_if_not_exists:
@@ -169,8 +174,12 @@ class TableAlterer:
                 raise NotFoundError(f"no constraint {name!r}; the table has {', '.join(there) or 'none'}")
             return
         after = state.with_configuration(kept)
-        self._commit(
-            "DROP CONSTRAINT", {"name": name}, after, CommitRequest(commit_properties, post_commithook_properties)
+        _commit(
+            target,
+            "DROP CONSTRAINT",
+            {"name": name},
+            after,
+            CommitRequest(commit_properties, post_commithook_properties),
         )
 
     def drop_column_not_null(
@@ -184,15 +193,18 @@ class TableAlterer:
         Raises:
             InvalidArgumentError: There is no such column, or it may have nulls already.
         """
-        field = self._field(column_name)
+        target, state = self._begin()
+        field = _field(state, column_name)
         if field.nullable:
             raise InvalidArgumentError(
                 f"expected a column that may have no nulls, found {column_name!r}, which may", column=column_name
             )
         made = Field(column_name, field.type, True, field.metadata)
-        after = self._with_field(made)
+        after = _with_field(state, made)
         parameters = {"column": column_name}
-        self._commit("CHANGE COLUMN", parameters, after, CommitRequest(commit_properties, post_commithook_properties))
+        _commit(
+            target, "CHANGE COLUMN", parameters, after, CommitRequest(commit_properties, post_commithook_properties)
+        )
 
     @with_positional()
     def set_column_metadata(
@@ -211,10 +223,13 @@ class TableAlterer:
         for key in metadata:
             if key.startswith("delta."):
                 raise UnsupportedError(f"column {column!r}: {key} is the protocol's own, and is not set here")
-        field = self._field(column)
-        after = self._with_field(Field(field.name, field.type, field.nullable, {**field.metadata, **metadata}))
+        target, state = self._begin()
+        field = _field(state, column)
+        after = _with_field(state, Field(field.name, field.type, field.nullable, {**field.metadata, **metadata}))
         parameters = {"column": column, "metadata": json.dumps(metadata)}
-        self._commit("CHANGE COLUMN", parameters, after, CommitRequest(commit_properties, post_commithook_properties))
+        _commit(
+            target, "CHANGE COLUMN", parameters, after, CommitRequest(commit_properties, post_commithook_properties)
+        )
 
     @with_positional()
     def set_table_properties(
@@ -240,7 +255,7 @@ class TableAlterer:
             UnsupportedError: A feature that this release does not write, or a mode of column mapping that a table
                 cannot go to.
         """
-        state = self._state()
+        target, state = self._begin()
         check_properties(properties, strict=raise_if_not_exists)
         for key, value in properties.items():
             if value is None:
@@ -256,8 +271,8 @@ class TableAlterer:
             {**state.configuration, **given}, reader=int(reader or 1), writer=int(writer or 2)
         )
         parameters = {"properties": json.dumps(properties, separators=(",", ":"))}
-        self._commit(
-            "SET TBLPROPERTIES", parameters, after, CommitRequest(commit_properties, post_commithook_properties)
+        _commit(
+            target, "SET TBLPROPERTIES", parameters, after, CommitRequest(commit_properties, post_commithook_properties)
         )
 
     @with_positional()
@@ -326,7 +341,7 @@ class TableAlterer:
         unknown = sorted(names - WRITER_FEATURES)
         if unknown:
             raise UnsupportedError(f"expected features that this release writes, found {', '.join(unknown)}")
-        state = self._state()
+        target, state = self._begin()
         versions = (state.protocol["minReaderVersion"], state.protocol["minWriterVersion"])
         protocol = protocol_with(state.protocol, names, reader=versions[0], writer=max(7, versions[1]))
         if (
@@ -347,40 +362,46 @@ class TableAlterer:
             )
         after = replace(state, protocol=protocol)
         parameters = {"name": json.dumps(sorted(names))}
-        self._commit("ADD FEATURE", parameters, after, CommitRequest(commit_properties, post_commithook_properties))
+        _commit(target, "ADD FEATURE", parameters, after, CommitRequest(commit_properties, post_commithook_properties))
 
     def _describe(self, key: str, text: str, commit: CommitRequest) -> None:
-        state = self._state()
+        target, state = self._begin()
         after = replace(state, metadata={**state.metadata, key: text})
-        self._commit("UPDATE TABLE METADATA", {key: text}, after, commit)
+        _commit(target, "UPDATE TABLE METADATA", {key: text}, after, commit)
 
-    def _state(self) -> TableState:
-        state = TableState.of(self._target().base)
-        state.check_writable()
-        return state
+    def _begin(self) -> tuple[WriteTarget, TableState]:
+        """The version that a change is made of, from its checks to its commit, and the state of the table there.
 
-    def _field(self, name: str) -> Field:
-        for field in self._state().schema.fields:
-            if field.name == name:
-                return field
-        raise InvalidArgumentError(f"expected a column of the table, found {name!r}", column=name)
-
-    def _with_field(self, made: Field) -> TableState:
-        state = self._state()
-        return state.with_schema(Schema([made if field.name == made.name else field for field in state.schema.fields]))
-
-    def _commit(
-        self,
-        operation: str,
-        parameters: dict[str, Any],
-        after: TableState,
-        commit: CommitRequest,
-        *,
-        read: ReadSet | None = None,
-    ) -> None:
+        Another thread may have the open table go to a later version meanwhile, with columns that the change lacks.
+        """
         target = self._target()
-        entry = LogEntry(operation, parameters, after.actions_after(self._state()), read or ReadSet())
-        target.committed(DeltaCommit(target, entry, commit).run())
+        state = TableState.of(target.base)
+        state.check_writable()
+        return target, state
+
+
+def _field(state: TableState, name: str) -> Field:
+    for field in state.schema.fields:
+        if field.name == name:
+            return field
+    raise InvalidArgumentError(f"expected a column of the table, found {name!r}", column=name)
+
+
+def _with_field(state: TableState, made: Field) -> TableState:
+    return state.with_schema(Schema([made if field.name == made.name else field for field in state.schema.fields]))
+
+
+def _commit(
+    target: WriteTarget,
+    operation: str,
+    parameters: dict[str, Any],
+    after: TableState,
+    commit: CommitRequest,
+    *,
+    read: ReadSet | None = None,
+) -> None:
+    entry = LogEntry(operation, parameters, after.actions_after(TableState.of(target.base)), read or ReadSet())
+    target.committed(DeltaCommit(target, entry, commit).run())
 
 
 def _rows(target: WriteTarget) -> Iterator[pa.RecordBatch]:
