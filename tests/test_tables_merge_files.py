@@ -225,6 +225,21 @@ def test_a_tag_of_a_version_that_the_destination_cleaned_up_is_a_conflict(lances
     assert conflict(lances) == ("cleaned-up", 2)
 
 
+@pytest.mark.parametrize("strategy", ["none", "source-wins", "dest-wins"])
+def test_a_tag_of_another_table_s_version_does_not_come_along(lances: Lake, strategy: str) -> None:
+    f = lances.fork()
+    lances.by_peer(f, add_tag("good", 2))
+    lances.drop(lances.main)
+    lances.write(lances.main, 70, mode="create")
+    lances.write(lances.main, 71)
+    if strategy == "dest-wins":
+        f.merge_into("main", strategy=strategy)
+    else:
+        assert conflict(lances, strategy=strategy) == ("replaced", 2)
+    assert not any(path.startswith("_refs/") for path in lances.paths())
+    assert lances.read() == (2, [70, 71])
+
+
 def test_a_tag_holds_up_a_drop(lances: Lake) -> None:
     f = lances.fork()
     lances.drop(f)

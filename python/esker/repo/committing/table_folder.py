@@ -239,6 +239,14 @@ class TableFolder:
                 f"the tag {one.path!r} of the source names version {version}, which the destination has cleaned up",
                 "delete the tag on the source, or let it name a version that is there, and merge then",
             )
+        if branch is None and not _is_same_version(decision, version):
+            raise ChangedFileError(
+                "replaced",
+                one.path,
+                f"the tag {one.path!r} of the source names version {version}, which is another one on the destination: "
+                "the table was created anew there",
+                "delete the tag on the source, and create it of a version of the destination's table",
+            )
 
     def _needed(self, decision: Decision) -> References:
         """What the source's new versions refer to."""
@@ -307,3 +315,10 @@ def _has_version(decision: Decision, version: object) -> bool:
     if decision.action is not Action.TAKE or source is None or version not in source.entries:
         return False
     return dest is None or (isinstance(version, int) and version > dest.newest.number)
+
+
+def _is_same_version(decision: Decision, version: object) -> bool:
+    """Whether a version of the source's is none that the destination has otherwise."""
+    sides = (decision.source, decision.dest)
+    ours, theirs = (log.entries.get(version) if log and isinstance(version, int) else None for log in sides)
+    return ours is None or theirs is None or ours.identity == theirs.identity
