@@ -13,10 +13,12 @@ import pyarrow as pa
 import pytest
 
 import esker
+from esker._native.store import Store
 from esker.delta import DeltaTable, write_deltalake
 from esker.exceptions import AlreadyExistsError, NotFoundError
 from esker.lance.operation.index import Index
 from esker.repo import HookEvent, HookRefusedError, Repository, TableConflictError
+from esker.repo.stores import transactions
 from esker.repo.transaction import TransactionBranch
 
 
@@ -91,6 +93,48 @@ def test_a_handle_goes_on_after_a_collection_took_what_a_refused_commit_had_left
     handle.delete("id = 1")
     assert ids("lance", uri) == [2]
     assert list(repo.fsck(tables=True)) == []
+
+
+@pytest.mark.parametrize("format", ["lance", "delta"])
+def test_threads_of_a_transaction_may_note_a_later_version_first(
+    repo: Repository, monkeypatch: pytest.MonkeyPatch, format: str
+) -> None:
+    main = repo.branch("main")
+    uri = main.store_uri("t")
+    write(format, uri, 1, mode="overwrite")
+    plain = transactions.plain
+
+    def ours(tx: TransactionBranch) -> None:
+        def overtaken(store: Store, path: str, data: bytes) -> bool:
+            staged = plain(store, path, data)
+            monkeypatch.setattr(transactions, "plain", plain)
+            in_a_thread(lambda: write(format, tx.store_uri("t"), 3))
+            return staged
+
+        monkeypatch.setattr(transactions, "plain", overtaken)
+        write(format, tx.store_uri("t"), 2)
+        assert ids(format, tx.store_uri("t")) == [1, 2, 3]
+        write(format, uri, 9)
+
+    transact(repo, ours)
+    assert ids(format, uri) == [1, 2, 3, 9]
+
+
+@pytest.mark.parametrize("format", ["lance", "delta"])
+def test_a_table_that_a_transaction_makes_anew_has_no_entries_of_the_one_before(repo: Repository, format: str) -> None:
+    def ours(tx: TransactionBranch) -> None:
+        for number in range(4):
+            write(format, tx.store_uri("t"), number, mode="append" if number else "overwrite")
+        tx.delete_objects([found.path for found in tx.objects(prefix="t/")])
+        write(format, tx.store_uri("t"), 10, mode="overwrite")
+        write(format, tx.store_uri("t"), 11)
+        first = 1 if format == "lance" else 0
+        assert [entry.number for entry in tx._staging.entries] == [first, first + 1]
+        repo.branch("main").object("beside").upload(b"")
+        repo.branch("main").commit("beside")
+
+    transact(repo, ours)
+    assert ids(format, repo.branch("main").store_uri("t")) == [10, 11]
 
 
 @pytest.mark.parametrize("format", ["lance", "delta"])

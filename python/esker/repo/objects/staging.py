@@ -379,10 +379,23 @@ class Staging:
         Args:
             folder: The table that is looked at; all by default.
         """
-        logs = {_log_of(entry) for entry in self.entries if folder is None or entry.folder == folder}
-        # A clean-up leaves the newest entry.
-        gone = {log for log in logs if all(change is None for _, change in self.within(log))}
-        self.entries[:] = [entry for entry in self.entries if _log_of(entry) not in gone]
+        with self._lock:
+            logs = {_log_of(entry) for entry in self.entries if folder is None or entry.folder == folder}
+            # A clean-up leaves the newest entry.
+            gone = {log for log in logs if all(change is None for _, change in self.within(log))}
+            self.entries[:] = [entry for entry in self.entries if _log_of(entry) not in gone]
+
+    def note(self, entry: StagedEntry) -> None:
+        """Notes a log entry that was staged. Another thread may have noted a later one first."""
+        with self._lock:
+            # Of a table that was replaced by this one nothing is left from here on.
+            log, number = _log_of(entry), entry.number
+            self.entries[:] = [
+                one
+                for one in self.entries
+                if _log_of(one) != log or one.number < number or (one.number > number and self.get(one.path))
+            ]
+            self.entries.append(entry)
 
     def within(self, prefix: str, from_path: str = "") -> Iterator[tuple[str, ObjectInfo | None]]:
         """What is staged at paths that start with a prefix, from a path on, in their order."""

@@ -50,11 +50,7 @@ class TransactionStore(FolderStore):
         self.staging.forget_dropped(self.folder)
         if not plain(self, path, data):
             return False
-        # Of a table that the transaction itself has replaced by this one.
-        gone = (self.folder, format)
-        entries = self.staging.entries
-        entries[:] = [one for one in entries if (one.folder, one.format) != gone or one.number < number]
-        entries.append(StagedEntry(self.folder, format, number, self.folder + path, change))
+        self.staging.note(StagedEntry(self.folder, format, number, self.folder + path, change))
         follow(partial(accompany, self), f"version {number}")
         return True
 
