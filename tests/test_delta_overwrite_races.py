@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,12 @@ import pyarrow as pa
 import pytest
 
 from esker._native.store import Store
+from esker.commit.orphans import StagedFiles
 from esker.delta import CommitProperties, DeltaTable, Field, Transaction, write_deltalake
-from esker.delta.log.commit import DeltaCommit
+from esker.delta.log.commit import CommitRequest, DeltaCommit
+from esker.delta.log.target import WriteTarget
+from esker.delta.write.attempt import first_attempt
+from esker.delta.write.plan import WriteRequest
 from esker.exceptions import CommitConflictError, InvalidArgumentError
 from tests.delta_rows import rows
 from tests.simulation.delta_verbs import compact
@@ -174,6 +179,33 @@ def test_it_runs_again_with_the_files_of_its_new_rows(tmp_path: Path) -> None:
     assert len(parts) == 3
     assert parts[0] in {action["path"] for name, action in entry(tmp_path, 4) if name == "add"}
     assert parts[1] not in files(tmp_path)
+
+
+@pytest.mark.parametrize("mode", [None, "name"])
+@pytest.mark.parametrize("value", [datetime(2024, 1, 1, tzinfo=UTC), 1.0, 1e20, None, "a b"], ids=str)
+def test_partitions_that_others_spell_in_another_way_are_replaced(value: Any, mode: str | None, tmp_path: Path) -> None:
+    kind = pa.string() if value is None else pa.array([value]).type
+
+    def of(n: int) -> pa.Table:
+        return pa.table({"p": pa.array([value], kind), "n": pa.array([n], pa.int64())})
+
+    write_deltalake(tmp_path, of(1), partition_by="p", configuration={"delta.columnMapping.mode": mode})
+    target = WriteTarget.of(tmp_path, None)
+    request = WriteRequest(mode="overwrite", replaces_partitions=True)
+    with StagedFiles() as staged:
+        first = first_attempt(target, of(3).to_reader(), request, staged)
+        if mode is None:
+            deltalake.write_deltalake(tmp_path, of(2), mode="append")
+        else:
+            write_deltalake(tmp_path, of(2), mode="append")
+
+        def again(version: int) -> DeltaCommit:
+            made = first.again(target.later(version), staged)
+            staged.discard(keep=made.paths)
+            return made.commit(CommitRequest())
+
+        first.commit(CommitRequest()).run(staged, rerun=again, runs_again=True)
+    assert DeltaTable(tmp_path).to_pyarrow_table()["n"].to_pylist() == [3]
 
 
 def test_partitions_are_replaced_beside_a_compaction_without_new_files(tmp_path: Path) -> None:

@@ -113,13 +113,19 @@ class Replacement:
             return True
         if not self._by_partition:
             return self._by_statistics(add)
-        given = add.get("partitionValues") or {}
-        columns, names = [], self._snapshot.partition_columns
-        annotated = pa.schema(self._snapshot)
-        for name in names:
-            text = given.get(physical_name(annotated.field(name), self._mode))
-            columns.append(pa.array(self._snapshot.parse_partition_values(name, [text])))
+        columns = list(self._parsed_partition(add).values())
+        names = self._snapshot.partition_columns
         return bool(pc.any(self._mask(pa.record_batch(columns, names=names))).as_py())
+
+    def _parsed_partition(self, add: Mapping[str, Any]) -> dict[str, pa.Array]:
+        """The partition values of a file, by their names in the log, in the order of the partition columns."""
+        given = add.get("partitionValues") or {}
+        annotated = pa.schema(self._snapshot)
+        found = {}
+        for name in self._snapshot.partition_columns:
+            physical = physical_name(annotated.field(name), self._mode)
+            found[physical] = pa.array(self._snapshot.parse_partition_values(name, [given.get(physical)]))
+        return found
 
     @cached_property
     def _by_statistics(self) -> Callable[[Mapping[str, Any]], bool]:
@@ -184,7 +190,12 @@ class PartitionReplacement(Replacement):
 
     def read_set(self) -> ReadSet:
         """The files and partitions that a concurrent commit must not have changed."""
-        return ReadSet(files=frozenset(self._taken), matches=lambda add: _key(add) in self._partitions)
+        return ReadSet(files=frozenset(self._taken), matches=lambda add: _key(self._respelled(add)) in self._partitions)
+
+    def _respelled(self, add: Mapping[str, Any]) -> dict[str, Any]:
+        """A file of another writer, with its partition values as they are spelled here: `1` is `1.0`."""
+        values = self._parsed_partition(add)
+        return {"partitionValues": {name: partition_text(value[0]) for name, value in values.items()}}
 
 
 def replaced_files(plan: DeltaWritePlan, target: WriteTarget) -> Replacement | None:
