@@ -6,6 +6,8 @@ import json
 import threading
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +120,40 @@ def test_threads_of_a_transaction_may_note_a_later_version_first(
 
     transact(repo, ours)
     assert ids(format, uri) == [1, 2, 3, 9]
+
+
+@pytest.mark.parametrize("format", ["lance", "delta"])
+def test_threads_that_ask_for_the_first_uri_at_once_write_to_one_table(
+    repo: Repository, monkeypatch: pytest.MonkeyPatch, format: str
+) -> None:
+    uri = repo.branch("main").store_uri("t")
+    write(format, uri, 1, mode="overwrite")
+    begin = transactions.begin
+    both = threading.Barrier(2)
+    uris: list[str] = []
+
+    def slow(*args: Any) -> str:
+        # As where the repository is behind a network.
+        with suppress(threading.BrokenBarrierError):
+            both.wait(0.5)
+        return begin(*args)
+
+    monkeypatch.setattr(transactions, "begin", slow)
+
+    def append(tx: TransactionBranch, number: int) -> None:
+        uris.append(tx.store_uri("t"))
+        write(format, uris[-1], number)
+
+    def ours(tx: TransactionBranch) -> None:
+        with ThreadPoolExecutor(2) as pool:
+            for done in [pool.submit(append, tx, number) for number in (2, 3)]:
+                done.result()
+
+    transact(repo, ours)
+    assert ids(format, uri) == [1, 2, 3]
+    assert len(set(uris)) == 1
+    with pytest.raises(NotFoundError, match="it may have ended"):
+        write(format, uris[0], 4)
 
 
 @pytest.mark.parametrize("format", ["lance", "delta"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
@@ -50,6 +51,7 @@ class TransactionBranch(LacksNames, WriteableReference):
         self._on_lost = on_lost
         self._view = BranchView(core, id, staging)
         self._has_ended = False
+        self._tokens = threading.RLock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Its view says why not.
@@ -68,7 +70,7 @@ class TransactionBranch(LacksNames, WriteableReference):
         found: dict[str, tuple[int, ...]] = {}
         self._staging.forget_dropped()
         staged = self._staging.entries
-        for entry in staged:
+        for entry in sorted(staged, key=lambda entry: entry.number):
             found[entry.folder] = (*found.get(entry.folder, ()), entry.number)
         shown = found if staged else self._staging.versions
         return {folder.rstrip("/"): numbers for folder, numbers in shown.items()}
@@ -97,13 +99,15 @@ class TransactionBranch(LacksNames, WriteableReference):
         Example:
             `esker.write_dataset(table, tx.store_uri("tables/t"))`
         """
-        if self._token is None and self._has_ended:
-            return transactions.uri_of("ended", path)
-        if self._token is None:
-            base = self._view.check_writeable(path or "/")
-            self._staging.begin(base)
-            self._token = transactions.begin(self._core, base.meta_range_id, self._staging)
-        return transactions.uri_of(self._token, path)
+        # Threads get one token: stores of two would both put the same version of a table.
+        with self._tokens:
+            if self._token is None and self._has_ended:
+                return transactions.uri_of("ended", path)
+            if self._token is None:
+                base = self._view.check_writeable(path or "/")
+                self._staging.begin(base)
+                self._token = transactions.begin(self._core, base.meta_range_id, self._staging)
+            return transactions.uri_of(self._token, path)
 
     def commit(
         self,
@@ -138,13 +142,15 @@ class TransactionBranch(LacksNames, WriteableReference):
         return super().merge_into(destination_branch, dry_run=True, **options)
 
     def _end_stores(self) -> None:
-        token, self._token = self._token, None
+        with self._tokens:
+            token, self._token = self._token, None
         if token is not None:
             transactions.end(token)
 
     def _end(self) -> None:
-        self._end_stores()
+        # No thread gets stores from here on.
         self._has_ended = True
+        self._end_stores()
         self._staging.end()
 
 
