@@ -9,6 +9,7 @@ import inspect
 import json
 import math
 import pickle
+import shutil
 import warnings
 from pathlib import Path
 from typing import Any
@@ -241,6 +242,17 @@ def test_in_commit_timestamps_are_the_times_of_versions(tmp_path: Path) -> None:
 def test_a_table_pickles(written: Path) -> None:
     table = pickle.loads(pickle.dumps(DeltaTable(written)))
     assert (table.version(), table.count()) == (0, 6)
+
+
+def test_a_pickle_of_a_table_that_was_made_anew_is_no_other_table(tmp_path: Path) -> None:
+    for n in (1, 2):
+        write_deltalake(tmp_path / "t", pa.table({"id": [n]}), mode="append")
+    sent = pickle.dumps(DeltaTable(tmp_path / "t"))
+    shutil.rmtree(tmp_path / "t")
+    for n in (1, 2, 3):
+        write_deltalake(tmp_path / "t", pa.table({"id": [n * 100]}), mode="append")
+    with pytest.raises(exceptions.NotFoundError, match="version 1 .* another one made there"):
+        pickle.loads(sent)
 
 
 def test_there_is_no_table_where_there_is_none(tmp_path: Path, written: Path) -> None:

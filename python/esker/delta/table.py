@@ -127,13 +127,21 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
-        state["_snapshot"] = self._snapshot.version
+        state["_snapshot"] = self._snapshot.version, self.metadata().id
         state["_storage_options"] = pickled_options(self._storage_options)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._snapshot = self._load(state["_snapshot"])
+        version, id = state["_snapshot"]
+        self._snapshot = self._load(version)
+        if self.metadata().id != id:
+            raise NotFoundError(
+                f"version {version} of the table at {self._uri} is there no more: the table was deleted, and another "
+                "one made there, since it was pickled; open it again",
+                uri=self._uri,
+                version=version,
+            )
 
     @staticmethod
     def is_deltatable(table_uri: str | os.PathLike[str], storage_options: dict[str, str] | None = None) -> bool:
