@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Write};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -64,7 +64,8 @@ pub struct BranchStaging {
     base: RwLock<Arc<Metarange>>,
     token: String,
     count: AtomicU64,
-    ended: AtomicBool,
+    /// Written by `end`, and read until a change is staged: what was staged before the end is in what is committed.
+    ended: RwLock<bool>,
     staged: Arc<StagedPaths>,
     /// When the first object since the last reset was given an address.
     began: Mutex<Option<(Instant, SystemTime)>>,
@@ -96,7 +97,7 @@ impl BranchStaging {
             base: RwLock::new(base),
             token,
             count: AtomicU64::new(0),
-            ended: AtomicBool::new(false),
+            ended: RwLock::new(false),
             staged,
             began: Mutex::new(None),
             options,
@@ -130,15 +131,20 @@ impl BranchStaging {
 
     /// Ends the staging: later writes are errors.
     pub fn end(&self) {
-        self.ended.store(true, Ordering::Release);
+        *self.ended.write().unwrap_or_else(PoisonError::into_inner) = true;
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        self.ended.load(Ordering::Acquire)
+        *self.ended.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn note(&self, path: &str, change: Option<Staged>) {
-        self.staged.stage(path, change.map(Staged::entry));
+    /// Stages a change, unless the staging has ended while its bytes were put; whether it did.
+    pub(super) fn note(&self, path: &str, change: Option<Staged>) -> bool {
+        let ended = self.ended.read().unwrap_or_else(PoisonError::into_inner);
+        if !*ended {
+            self.staged.stage(path, change.map(Staged::entry));
+        }
+        !*ended
     }
 
     pub(super) fn store(&self) -> &StoreRef {

@@ -49,8 +49,7 @@ impl BranchStore {
             return Err(StoreError::unsupported(self.shown(path), message));
         }
         if self.staging.has_ended() {
-            let message = "expected a transaction at work, found one that has ended; begin another";
-            return Err(StoreError::unsupported(self.shown(path), message));
+            return Err(has_ended(self.shown(path)));
         }
         self.full(path)
     }
@@ -70,7 +69,7 @@ impl BranchStore {
         Ok((store, name, found.size))
     }
 
-    async fn stage_bytes(&self, full: String, bytes: Bytes) -> StoreResult<()> {
+    async fn stage_bytes(&self, path: &str, full: &str, bytes: Bytes) -> StoreResult<()> {
         let staged = Staged {
             address: self.staging.new_address(),
             size: bytes.len() as u64,
@@ -79,9 +78,21 @@ impl BranchStore {
             elsewhere: false,
         };
         self.staging.store().put(&staged.address, bytes).await?;
-        self.staging.note(&full, Some(staged));
-        Ok(())
+        self.note(path, full, Some(staged))
     }
+
+    fn note(&self, path: &str, full: &str, change: Option<Staged>) -> StoreResult<()> {
+        if self.staging.note(full, change) {
+            return Ok(());
+        }
+        Err(has_ended(self.shown(path)))
+    }
+}
+
+/// What a write to a transaction that has ended says, whether it began before or after the end.
+fn has_ended(shown: String) -> StoreError {
+    let message = "expected a transaction at work, found one that has ended; begin another";
+    StoreError::unsupported(shown, message)
 }
 
 #[async_trait]
@@ -120,7 +131,7 @@ impl Store for BranchStore {
 
     async fn put(&self, path: &str, bytes: Bytes) -> StoreResult<()> {
         let full = self.writable(path)?;
-        self.stage_bytes(full, bytes).await
+        self.stage_bytes(path, &full, bytes).await
     }
 
     async fn put_if_absent(&self, path: &str, bytes: Bytes) -> StoreResult<PutOutcome> {
@@ -129,7 +140,7 @@ impl Store for BranchStore {
         if self.staging.find(&full).await?.is_some() {
             return Ok(PutOutcome::Exists);
         }
-        self.stage_bytes(full, bytes).await?;
+        self.stage_bytes(path, &full, bytes).await?;
         Ok(PutOutcome::Created)
     }
 
@@ -139,6 +150,7 @@ impl Store for BranchStore {
         let inner = self.staging.store().writer(&address).await?;
         Ok(Box::new(StagingWriter {
             staging: self.staging.clone(),
+            shown: self.shown(path),
             full,
             address,
             inner,
@@ -171,7 +183,7 @@ impl Store for BranchStore {
         let full = self.writable(path)?;
         let _alone = self.staging.putting.lock().await;
         if self.staging.find(&full).await?.is_some() {
-            self.staging.note(&full, None);
+            self.note(path, &full, None)?;
         }
         Ok(())
     }
@@ -179,6 +191,8 @@ impl Store for BranchStore {
 
 struct StagingWriter {
     staging: Arc<BranchStaging>,
+    /// Its path, for messages.
+    shown: String,
     full: String,
     address: String,
     inner: Box<dyn ObjectWriter>,
@@ -202,8 +216,10 @@ impl ObjectWriter for StagingWriter {
             modified_us: now_us(),
             elsewhere: false,
         };
-        this.staging.note(&this.full, Some(staged));
-        Ok(size)
+        if this.staging.note(&this.full, Some(staged)) {
+            return Ok(size);
+        }
+        Err(has_ended(this.shown))
     }
 
     async fn abort(self: Box<Self>) -> StoreResult<()> {
