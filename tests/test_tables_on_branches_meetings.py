@@ -20,7 +20,7 @@ from esker.delta import DeltaTable, write_deltalake
 from esker.exceptions import AlreadyExistsError, NotFoundError
 from esker.lance.operation.index import Index
 from esker.repo import HookEvent, HookRefusedError, Repository, TableConflictError
-from esker.repo.stores import transactions
+from esker.repo.stores import folder_store, transactions
 from esker.repo.transaction import TransactionBranch
 
 
@@ -104,7 +104,7 @@ def test_threads_of_a_transaction_may_note_a_later_version_first(
     main = repo.branch("main")
     uri = main.store_uri("t")
     write(format, uri, 1, mode="overwrite")
-    plain = transactions.plain
+    plain = folder_store.plain
 
     def ours(tx: TransactionBranch) -> None:
         def overtaken(store: Store, path: str, data: bytes) -> bool:
