@@ -113,10 +113,7 @@ impl Predicate {
     /// Whether it is false, or unknown, whatever a row holds.
     pub fn is_never(&self) -> bool {
         let expr = self.expr_to_prune_by();
-        matches!(
-            expr,
-            Expr::Literal(ScalarValue::Boolean(None | Some(false)) | ScalarValue::Null, _)
-        )
+        matches!(expr, Expr::Literal(ScalarValue::Boolean(None | Some(false)), _))
     }
 
     pub(crate) fn is_foreign(&self) -> bool {
