@@ -137,7 +137,7 @@ def test_a_deletion_while_a_branch_is_made_leaves_it_whole(
 
 
 @pytest.mark.parametrize("theirs", [1, 2, 3])
-@pytest.mark.parametrize(("verb", "nth"), [("head", 1), ("head", 2), ("list_unfinished", 1), ("list_unfinished", 5)])
+@pytest.mark.parametrize(("verb", "nth"), [("list", 2), ("head", 1), ("list_unfinished", 1), ("list_unfinished", 5)])
 def test_a_branch_that_is_made_anew_while_it_is_deleted_keeps_what_is_committed_to_it(
     three: str, watched: dict[str, Watch], verb: str, nth: int, theirs: int
 ) -> None:
@@ -148,7 +148,7 @@ def test_a_branch_that_is_made_anew_while_it_is_deleted_keeps_what_is_committed_
     def make_anew() -> None:
         esker.dataset(three).create_branch("feat", theirs).insert(rows_of(70))
 
-    part = "feat.json" if verb == "head" else "tree/feat/"
+    part = {"list": "_refs/branches/", "head": "feat.json"}.get(verb, "tree/feat/")
     watched["f"] = meanwhile(make_anew, verb=verb, part=part, nth=nth)
     dataset.branches.delete("feat")
     watched.clear()

@@ -47,15 +47,17 @@ def delete_branch(table: TableVersion, name: str) -> None:
     _refuse_named(log, name, ours, branches)
     delete_ref(log, path)
     with _telling_that_it_is_gone(log, name):
+        listed = log_of(table, name, durable=True).store.list_paths("")
         branches = read_branches(log)
         try:
             _refuse_named(log, name, ours, branches)
         except RefConflictError:
             put_new(log, path, ours.encode(), lock=table.commit_lock, version=ours.parent_version)
             raise
-        with suppress(RefConflictError):
-            # Another writer has made one of this name: what is left of ours is a clean-up's work, or its own already.
-            _remove_tree(table, log, name, branches)
+        # Where another writer has made one of this name, what is left of ours is a clean-up's work, or its own already.
+        if name not in branches:
+            with suppress(RefConflictError):
+                _remove_tree(table, log, name, branches, listed)
     flush(log.store, f"no branch {name}")
 
 
@@ -76,33 +78,44 @@ def _telling_that_it_is_gone(log: LanceLog, name: str) -> Iterator[None]:
         ) from error
 
 
-def _remove_tree(table: TableVersion, main: LanceLog, name: str, others: Iterable[str]) -> None:
+def _remove_tree(
+    table: TableVersion, main: LanceLog, name: str, others: Iterable[str], listed: list[str] | None = None
+) -> None:
     """Removes the versions of a branch without a ref, and then its files. What belongs to branches in folders below it
     stays.
 
     The tree may by now be that of a branch which another writer makes, whose ref comes last: what is removed was listed
-    before the ref was looked for, and the first version is put again if a ref is there by then.
+    before the ref was looked for, and the first version is put again if a ref is there by then. No file of a later
+    version was listed.
 
     Args:
         table: A version of the table.
         main: The log of the main line.
         name: The branch.
         others: The names of other branches.
+        listed: What was in the tree before the refs were read, among which there was none of this name.
 
     Raises:
         RefConflictError: It is being created, or is there again.
     """
     log, inner = log_of(table, name, durable=True), _inner(name, others)
-    paths = _own_paths(log, inner)
-    _refuse_created(main, name)
-    log.store.delete_all(_versions_among(paths))
+    if listed is None:
+        listed = log.store.list_paths("")
+        _refuse_created(main, name)
+    paths = _own(listed, inner)
+    versions = _versions_among(paths)
+    # In one request, where the store takes so many.
+    log.store.delete_all([*versions, *sorted(set(paths) - set(versions))])
     log.forget_entries()
     try:
         _refuse_created(main, name)
     except RefConflictError:
         put_first_version(table, main, name, log)
         raise
-    _remove_files(log, paths, inner)
+    for folder in OWN_FOLDERS:
+        for unfinished in log.store.list_unfinished(folder):
+            if not _is_nested(unfinished.path, inner):
+                log.store.delete_unfinished(unfinished.path)
 
 
 def _remove_leftovers(table: TableVersion, main: LanceLog, name: str, others: Iterable[str]) -> None:
@@ -113,7 +126,7 @@ def _remove_leftovers(table: TableVersion, main: LanceLog, name: str, others: It
         RefConflictError: It is being created.
     """
     log = log_of(table, name, durable=True)
-    paths = _own_paths(log, _inner(name, others))
+    paths = _own(log.store.list_paths(""), _inner(name, others))
     manifests: list[Manifest] = []
     for path in filter(_is_manifest, _versions_among(paths)):
         # Another deletion may be at work.
@@ -139,18 +152,8 @@ def _refuse_created(main: LanceLog, name: str) -> None:
     )
 
 
-def _remove_files(log: LanceLog, paths: list[str], inner: list[str]) -> None:
-    """Removes the files of a branch once its versions are gone."""
-    gone = set(_versions_among(paths))
-    log.store.delete_all([path for path in paths if path not in gone])
-    for folder in OWN_FOLDERS:
-        for unfinished in log.store.list_unfinished(folder):
-            if not _is_nested(unfinished.path, inner):
-                log.store.delete_unfinished(unfinished.path)
-
-
-def _own_paths(log: LanceLog, inner: list[str]) -> list[str]:
-    return [path for path in log.store.list_paths("") if _is_own(path) and not _is_nested(path, inner)]
+def _own(paths: list[str], inner: list[str]) -> list[str]:
+    return [path for path in paths if _is_own(path) and not _is_nested(path, inner)]
 
 
 def _versions_among(paths: list[str]) -> list[str]:
