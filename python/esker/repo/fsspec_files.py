@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
 from typing import Any
+
+from .objects.object_io import DiscardedOnError
 
 
 class _Below:
@@ -30,7 +31,7 @@ class _Below:
         return getattr(self._raw, name)
 
 
-class CompressingWriter(io.BufferedIOBase):
+class CompressingWriter(DiscardedOnError, io.BufferedIOBase):
     """Bytes that go through a codec into an object's file, which is closed with this one, or given up with it.
 
     Args:
@@ -78,20 +79,13 @@ class CompressingWriter(io.BufferedIOBase):
         finally:
             super().close()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if kind is not None:
-            self.discard()
-        super().__exit__(kind, error, traceback)
-
     def __del__(self) -> None:
         # Not closed: not wanted.
         if hasattr(self, "_codec"):
             self.discard()
 
 
-class EncodingWriter(io.TextIOWrapper):
+class EncodingWriter(DiscardedOnError, io.TextIOWrapper):
     """Text that becomes an object when the file is closed without an error.
 
     Args:
@@ -106,10 +100,3 @@ class EncodingWriter(io.TextIOWrapper):
     def discard(self) -> None:
         """Gives up what was written, and closes the file."""
         self._file.discard()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if kind is not None:
-            self.discard()
-        super().__exit__(kind, error, traceback)

@@ -150,7 +150,22 @@ def _checked(place: int) -> int:
     return place
 
 
-class ObjectWriter(LacksNames, io.BufferedIOBase):
+class DiscardedOnError(io.IOBase):
+    """A file that is given up where an error ends its block: nothing of it is staged."""
+
+    def discard(self) -> None:
+        """Gives up what was written, and closes the file."""
+        raise NotImplementedError
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.discard()
+        super().__exit__(kind, error, traceback)
+
+
+class ObjectWriter(LacksNames, DiscardedOnError, io.BufferedIOBase):
     """Bytes that become an object when the file is closed without an error, and are then staged.
 
     What is short is put at once, what is long goes out in pieces while it is written.
@@ -211,20 +226,13 @@ class ObjectWriter(LacksNames, io.BufferedIOBase):
         finally:
             super().close()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if kind is not None:
-            self.discard()
-        super().__exit__(kind, error, traceback)
-
     def __del__(self) -> None:
         # Not closed: not wanted.
         if hasattr(self, "_upload"):
             self.discard()
 
 
-class TextWriter(io.TextIOWrapper):
+class TextWriter(DiscardedOnError, io.TextIOWrapper):
     """Text in UTF-8 that becomes an object when the file is closed without an error."""
 
     mode = "w"
@@ -262,13 +270,6 @@ class TextWriter(io.TextIOWrapper):
     def discard(self) -> None:
         """Gives up what was written, and closes the file."""
         self._raw.discard()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if kind is not None:
-            self.discard()
-        super().__exit__(kind, error, traceback)
 
     def __del__(self) -> None:
         self._raw.discard()
