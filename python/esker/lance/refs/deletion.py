@@ -1,9 +1,9 @@
 """The deletion of branches.
 
 A branch is deleted in this order: its ref goes, its tree is listed, tags and branches are read again, then its versions
-go, and its other files, in one request where the store takes so many. Whoever names a version of it (`NamedVersion`) puts the name, and then looks for the ref: one of the two
-notices the other. What a crash leaves is a tree without a ref: the next `delete_branch` removes it, or the next
-`create_branch` takes it over.
+go, and its other files, in one request where the store takes so many. Whoever names a version of it (`NamedVersion`)
+puts the name, and then looks for the ref: one of the two notices the other. What a crash leaves is a tree without a
+ref: the next `delete_branch` removes it, or the next `create_branch` takes it over.
 """
 
 from __future__ import annotations
