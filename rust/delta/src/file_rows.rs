@@ -16,14 +16,12 @@ use arrow_array::RecordBatch;
 use arrow_buffer::ScalarBuffer;
 use arrow_schema::Schema;
 use esker_store::{block_on, StoreRef};
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection,
-    RowSelectionPolicy,
-};
-use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowSelection};
+use parquet::arrow::{parquet_to_arrow_field_levels, ProjectionMask};
 use parquet::schema::types::SchemaDescriptor;
 use tokio::runtime::Handle;
 
+use crate::checked_pages::CheckedGroup;
 use crate::column_bytes::{ColumnBytes, Failure};
 use crate::error::{DeltaError, Result};
 use crate::guard::guarded;
@@ -33,6 +31,9 @@ use crate::sparse::ParquetFile;
 const AHEAD: usize = 16 << 20;
 /// Bytes that are read at a time of one column, at most and at least.
 const WINDOW: Range<u64> = (64 << 10)..(1 << 20);
+
+/// A selection with more rows than this for each of its parts is read part by part.
+const SPARSE: usize = 64;
 
 /// Which rows are read.
 #[derive(Debug)]
@@ -52,7 +53,6 @@ pub struct RowRequest {
 pub struct FileRows {
     store: StoreRef,
     file: ParquetFile,
-    metadata: ArrowReaderMetadata,
     columns: Vec<usize>,
     batch_rows: usize,
     waiting: VecDeque<GroupRows>,
@@ -85,9 +85,7 @@ impl FileRows {
     /// No Parquet; columns or row groups that it does not have; numbers that do not ascend; the store fails.
     pub fn open(store: &StoreRef, path: &str, request: &RowRequest) -> Result<Self> {
         let file = block_on(ParquetFile::open(store, path))?;
-        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let metadata = guarded(path, || ArrowReaderMetadata::try_new(file.metadata().clone(), options))?;
-        let there = metadata.parquet_schema().root_schema().get_fields().len();
+        let there = file.schema().root_schema().get_fields().len();
         if request.columns.is_empty() || request.columns.iter().any(|column| *column >= there) {
             return Err(DeltaError::invalid(format!(
                 "expected some of the {there} columns of {path}, found {:?}",
@@ -98,7 +96,6 @@ impl FileRows {
         Ok(Self {
             store: store.clone(),
             file,
-            metadata,
             columns: request.columns.clone(),
             batch_rows: request.batch_rows.max(1),
             waiting,
@@ -124,7 +121,7 @@ impl FileRows {
     }
 
     fn begin(&self, chosen: &GroupRows) -> Result<OpenGroup> {
-        let (file, schema) = (&self.file, self.metadata.parquet_schema());
+        let (file, schema) = (&self.file, self.file.schema());
         let left = chosen.runs.iter().map(ExactSizeIterator::len).sum();
         let leaves: Vec<Vec<usize>> = self.columns.iter().map(|column| leaves(schema, *column)).collect();
         let inputs = if self.store.is_far() {
@@ -144,19 +141,20 @@ impl FileRows {
                 .map(|_| ColumnBytes::windows(&self.store, &file.path, file.size(), &runtime, window));
             made.collect()
         };
-        let total = file.rows(chosen.group);
+        // A selection of few rows for each of its parts would be read as a mask: the rows between them, decoded and in memory. One that ends far
+        // behind the last row is not; that part is trimmed.
+        let behind = chosen.runs.len().saturating_add(1).saturating_mul(SPARSE);
+        let total = file.rows(chosen.group).saturating_add(behind);
         let mut readers = Vec::with_capacity(leaves.len());
         for (leaves, input) in leaves.iter().zip(inputs) {
             let failure = input.failure();
             let selection = RowSelection::from_consecutive_ranges(chosen.runs.iter().cloned(), total);
             let made = guarded(&file.path, || {
-                ParquetRecordBatchReaderBuilder::new_with_metadata(input, self.metadata.clone())
-                    .with_projection(ProjectionMask::leaves(schema, leaves.iter().copied()))
-                    .with_row_groups(vec![chosen.group])
-                    .with_row_selection(selection)
-                    .with_row_selection_policy(RowSelectionPolicy::Selectors)
-                    .with_batch_size(self.batch_rows)
-                    .build()
+                let mask = ProjectionMask::leaves(schema, leaves.iter().copied());
+                let levels = parquet_to_arrow_field_levels(schema, mask, None)?;
+                let pages = CheckedGroup::new(input, Arc::clone(file.metadata()), chosen.group);
+                let rows = self.batch_rows.min(left);
+                ParquetRecordBatchReader::try_new_with_row_groups(&levels, &pages, rows, Some(selection))
             });
             readers.push((made.map_err(|error| stored(error, &failure))?, failure));
         }
@@ -404,6 +402,38 @@ mod tests {
                 put(&store, &bytes);
                 if let Ok(found) = read(&store, &[0, 1, 2, 3], vec![0, 6, 7, 44, 89], 2) {
                     prop_assert!(found.iter().map(RecordBatch::num_rows).sum::<usize>() <= 5);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn test_a_file_with_any_byte_damaged_is_rows_or_an_error() {
+        let layouts = [
+            (WriterVersion::PARQUET_1_0, false),
+            (WriterVersion::PARQUET_1_0, true),
+            (WriterVersion::PARQUET_2_0, false),
+            (WriterVersion::PARQUET_2_0, true),
+        ];
+        let store: StoreRef = Arc::new(memory::private().unwrap());
+        for (version, dictionary) in layouts {
+            let layout = Layout {
+                group_rows: 50,
+                page_rows: 25,
+                compression: Compression::UNCOMPRESSED,
+                version,
+                dictionary,
+            };
+            let whole = written(&rows_of(50), &layout);
+            for at in 0..whole.len() {
+                for value in [0, 1, 0x10, 0x7f, 0xff, whole[at] ^ 1, whole[at] ^ 0x80] {
+                    let mut bytes = whole.clone();
+                    bytes[at] = value;
+                    put(&store, &bytes);
+                    // Rows are skipped in front of these and between them.
+                    if let Ok(found) = read(&store, &[0, 1, 2, 3], vec![3, 4, 20, 21, 49], 2) {
+                        assert!(found.iter().map(RecordBatch::num_rows).sum::<usize>() <= 5);
+                    }
                 }
             }
         }

@@ -22,6 +22,7 @@
 pub mod actions;
 mod arrays;
 mod changes;
+mod checked_pages;
 pub mod checkpoint;
 mod checkpoint_file;
 mod checkpoint_write;

@@ -10,6 +10,7 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::arrow::ProjectionMask;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use parquet::schema::types::SchemaDescriptor;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -110,6 +111,11 @@ impl ParquetFile {
         &self.metadata
     }
 
+    /// The columns as Parquet has them.
+    pub(crate) fn schema(&self) -> &SchemaDescriptor {
+        self.metadata.file_metadata().schema_descr()
+    }
+
     /// Bytes of the file.
     pub(crate) fn size(&self) -> u64 {
         self.size
@@ -121,8 +127,7 @@ impl ParquetFile {
 
     /// The leaf columns whose path is one of these or lies below one.
     pub(crate) fn leaves(&self, roots: &[&str]) -> Vec<usize> {
-        let schema = self.metadata.file_metadata().schema_descr();
-        let chosen = schema.columns().iter().enumerate().filter(|(_, column)| {
+        let chosen = self.schema().columns().iter().enumerate().filter(|(_, column)| {
             let path = column.path().string();
             roots.iter().any(|root| {
                 path.strip_prefix(root)

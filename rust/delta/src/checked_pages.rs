@@ -1,0 +1,249 @@
+//! The pages of one row group for the `parquet` crate, with the one check that it leaves out.
+//!
+//! A page says how many values it has, and its repetition levels are runs. Where the runs are fewer, the crate's reader of values gives up,
+//! but its skipper waits for levels that never come, without an end. Such a page is an error here, before anybody skips in it.
+
+use std::sync::Arc;
+
+use parquet::arrow::arrow_reader::RowGroups;
+use parquet::basic::Encoding;
+use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::reader::ChunkReader;
+use parquet::file::serialized_reader::SerializedPageReader;
+
+/// Values of a bit-packed run come in groups of so many.
+const PACKED_GROUP: u64 = 8;
+/// Bytes of the length in front of the levels of a page of version 1.
+const LENGTH: usize = 4;
+
+/// One row group of a file.
+pub(crate) struct CheckedGroup<R> {
+    input: Arc<R>,
+    metadata: Arc<ParquetMetaData>,
+    group: usize,
+}
+
+impl<R: ChunkReader> CheckedGroup<R> {
+    pub(crate) fn new(input: R, metadata: Arc<ParquetMetaData>, group: usize) -> Self {
+        Self {
+            input: Arc::new(input),
+            metadata,
+            group,
+        }
+    }
+
+    fn group(&self) -> Result<&RowGroupMetaData> {
+        let group = self.metadata.row_groups().get(self.group);
+        group.ok_or_else(|| ParquetError::General(format!("expected a row group {}, found none", self.group)))
+    }
+}
+
+impl<R: ChunkReader + 'static> RowGroups for CheckedGroup<R> {
+    fn num_rows(&self) -> usize {
+        let rows = self.group().ok().and_then(|group| group.num_rows().try_into().ok());
+        rows.unwrap_or_default()
+    }
+
+    fn column_chunks(&self, column: usize) -> Result<Box<dyn PageIterator>> {
+        let found = self.group()?.columns().get(column);
+        let column = found.ok_or_else(|| ParquetError::General(format!("expected a column {column}, found none")))?;
+        let pages = SerializedPageReader::new(Arc::clone(&self.input), column, self.num_rows(), None)?;
+        let width = u32::BITS - u32::from(column.column_descr().max_rep_level().unsigned_abs()).leading_zeros();
+        Ok(Box::new(OneChunk(Some(Box::new(CheckedPages { pages, width })))))
+    }
+
+    fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
+        Box::new(self.group().into_iter())
+    }
+
+    fn metadata(&self) -> &ParquetMetaData {
+        &self.metadata
+    }
+}
+
+/// The one chunk that a column has in a row group.
+struct OneChunk(Option<Box<dyn PageReader>>);
+
+impl Iterator for OneChunk {
+    type Item = Result<Box<dyn PageReader>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.take().map(Ok)
+    }
+}
+
+impl PageIterator for OneChunk {}
+
+/// The pages of a column, each with as many repetition levels as it has values.
+struct CheckedPages<P> {
+    pages: P,
+    /// Bits of a repetition level; 0 of a column without lists.
+    width: u32,
+}
+
+impl<P: PageReader> PageReader for CheckedPages<P> {
+    fn get_next_page(&mut self) -> Result<Option<Page>> {
+        let page = self.pages.get_next_page()?;
+        match page.as_ref().filter(|_| self.width > 0) {
+            Some(page) => check(page, self.width)?,
+            None => {}
+        }
+        Ok(page)
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        self.pages.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> Result<()> {
+        self.pages.skip_next_page()
+    }
+
+    fn at_record_boundary(&mut self) -> Result<bool> {
+        self.pages.at_record_boundary()
+    }
+}
+
+impl<P: PageReader> Iterator for CheckedPages<P> {
+    type Item = Result<Page>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
+/// Refuses a page of fewer repetition levels than values.
+fn check(page: &Page, width: u32) -> Result<()> {
+    let (values, levels) = match page {
+        Page::DataPage {
+            buf,
+            num_values,
+            rep_level_encoding: Encoding::RLE,
+            ..
+        } => {
+            let length = buf.get(..LENGTH).and_then(|length| length.try_into().ok());
+            let length = length.map(|length| u32::from_le_bytes(length) as usize);
+            let end = length.and_then(|length| length.checked_add(LENGTH));
+            let levels = end.and_then(|end| buf.get(LENGTH..end)).unwrap_or_default();
+            (*num_values, levels_of(levels, width))
+        }
+        Page::DataPageV2 {
+            buf,
+            num_values,
+            rep_levels_byte_len,
+            ..
+        } => {
+            let levels = buf.get(..*rep_levels_byte_len as usize).unwrap_or_default();
+            (*num_values, levels_of(levels, width))
+        }
+        // Levels that are packed without runs are as many as the values, or the crate finds too few bytes.
+        Page::DataPage { .. } | Page::DictionaryPage { .. } => return Ok(()),
+    };
+    if levels < u64::from(values) {
+        return Err(ParquetError::General(format!(
+            "a page of {values} values with {levels} repetition levels"
+        )));
+    }
+    Ok(())
+}
+
+/// How many levels such runs hold: `(count << 1 | 1)` groups of 8 packed ones, or `count << 1` times one. The last group may be cut off.
+fn levels_of(mut runs: &[u8], width: u32) -> u64 {
+    let mut levels = 0_u64;
+    while let Some(run) = take_number(&mut runs).filter(|run| *run != 0) {
+        let count = run >> 1;
+        let (held, bytes) = if run & 1 == 1 {
+            let there = (runs.len() as u64).saturating_mul(8) / u64::from(width.max(1));
+            let held = count.saturating_mul(PACKED_GROUP);
+            (held.min(there), count.saturating_mul(u64::from(width)))
+        } else {
+            (count, u64::from(width.div_ceil(8)))
+        };
+        let Some(rest) = usize::try_from(bytes).ok().and_then(|bytes| runs.get(bytes..)) else {
+            // Packed levels up to the end of the bytes; of a repeated level not all bytes are there, which the crate refuses.
+            return if run & 1 == 1 {
+                levels.saturating_add(held)
+            } else {
+                levels
+            };
+        };
+        levels = levels.saturating_add(held);
+        runs = rest;
+    }
+    levels
+}
+
+/// The next number of 7 bits a byte; `None` at the end, or where it has more than 32 bits, as no count has.
+fn take_number(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0_u64;
+    for at in 0..5 {
+        let (first, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(first & 0x7f) << (7 * at);
+        if first & 0x80 == 0 {
+            return u32::try_from(number).ok().map(u64::from);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    /// A page of lists of whole numbers with such repetition levels.
+    fn page(values: u32, levels: &[u8], second: bool) -> Page {
+        if second {
+            return Page::DataPageV2 {
+                buf: Bytes::copy_from_slice(levels),
+                num_values: values,
+                encoding: Encoding::PLAIN,
+                num_nulls: 0,
+                num_rows: values,
+                def_levels_byte_len: 0,
+                rep_levels_byte_len: levels.len() as u32,
+                is_compressed: false,
+                statistics: None,
+            };
+        }
+        let length = (levels.len() as u32).to_le_bytes();
+        Page::DataPage {
+            buf: length.iter().chain(levels).copied().collect(),
+            num_values: values,
+            encoding: Encoding::PLAIN,
+            def_level_encoding: Encoding::RLE,
+            rep_level_encoding: Encoding::RLE,
+            statistics: None,
+        }
+    }
+
+    #[test]
+    fn test_levels_of_runs_are_counted_as_they_are_decoded() {
+        // 300 times a zero; then two groups of packed levels of one bit; then none.
+        let runs = [0xd8, 0x04, 0, 5, 0b0101_0101, 0xff];
+        assert_eq!(levels_of(&runs, 1), 300 + 16);
+        assert_eq!(levels_of(&runs[..5], 1), 300 + 8, "the last group is cut off");
+        assert_eq!(levels_of(&runs[..2], 1), 0, "the value of the run is not there");
+        assert_eq!(
+            levels_of(&[3, 0xff, 0xff, 0, 8, 1], 2),
+            8,
+            "what follows a zero is padding"
+        );
+        assert_eq!(levels_of(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff], 1), 0);
+        assert_eq!(levels_of(&[], 1), 0);
+    }
+
+    #[test]
+    fn test_a_page_of_fewer_levels_than_values_is_refused() {
+        for second in [false, true] {
+            let runs = [200, 1, 0];
+            check(&page(100, &runs, second), 1).unwrap();
+            let error = check(&page(101, &runs, second), 1).unwrap_err().to_string();
+            assert!(error.contains("101 values with 100 repetition levels"), "{error}");
+            assert!(check(&page(1, &[], second), 1).is_err());
+        }
+    }
+}
