@@ -86,9 +86,8 @@ struct CheckedPages<P> {
 impl<P: PageReader> PageReader for CheckedPages<P> {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         let page = self.pages.get_next_page()?;
-        match page.as_ref().filter(|_| self.width > 0) {
-            Some(page) => check(page, self.width)?,
-            None => {}
+        if let Some(page) = page.as_ref().filter(|_| self.width > 0) {
+            check(page, self.width)?;
         }
         Ok(page)
     }
