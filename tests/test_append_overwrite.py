@@ -336,6 +336,15 @@ def test_fragments_written_apart_are_committed_at_once(uri: str) -> None:
     assert transaction.transaction_properties == {"__lance_commit_message": "more"}
 
 
+@pytest.mark.parametrize("library", [lance, esker])
+def test_an_overwrite_by_what_is_no_schema_is_refused(library: Any, uri: str) -> None:
+    esker.write_dataset(people(3), uri)
+    for schema in (people(1), "id", None):
+        with pytest.raises(TypeError, match=r"pyarrow\..*Schema"):
+            library.LanceDataset.commit(uri, library.LanceOperation.Overwrite(schema, []))
+    assert lance.dataset(uri).version == 1
+
+
 def test_a_transaction_committed_twice_lands_once(uri: str) -> None:
     esker.write_dataset(people(3), uri)
     transaction = write_fragments(people(2, start=3), uri, return_transaction=True)

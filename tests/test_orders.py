@@ -207,6 +207,16 @@ def test_an_order_of_no_columns_counts_rows(uri: str) -> None:
     assert sum(batch.num_rows for batch in scanner.to_batches()) == scanner.count_rows() == 7
 
 
+@pytest.mark.parametrize("predicate", [None, "a > 1"])
+def test_rows_in_an_order_that_is_not_there_are_not_counted(predicate: str | None, uri: str) -> None:
+    esker.write_dataset(pa.table({"a": [2, 1]}), uri)
+    # pylance counts in no order at all.
+    assert esker.dataset(uri).scanner(order_by=["a"], filter=predicate).count_rows() == (1 if predicate else 2)
+    for library in (lance, esker):
+        with pytest.raises(ValueError, match="zz"):
+            library.dataset(uri).scanner(order_by=["zz"], filter=predicate).count_rows()
+
+
 @pytest.mark.parametrize("order", ["ab", ColumnOrdering("a")], ids=type)
 def test_an_order_that_is_no_list_is_refused(order: Any, uri: str) -> None:
     # The letters of a text are names, too.

@@ -15,7 +15,7 @@ import pyarrow as pa
 from ..._native import table as native
 from ..._native.schema import Schema
 from ...declared_keys import check_primary_key
-from ...exceptions import InvalidArgumentError, UnsupportedError
+from ...exceptions import InvalidArgumentError, InvalidTypeError, UnsupportedError
 from ...missing import missing_class
 from ...missing_names import OVERLAYS
 from ...schema import LanceSchema
@@ -467,6 +467,9 @@ def _fragments(fragments: Iterable[FragmentMetadata]) -> list[native.Fragment]:
 def _schema(schema: LanceSchema | pa.Schema) -> Schema:
     if isinstance(schema, LanceSchema):
         return schema._schema
+    if not isinstance(schema, pa.Schema):
+        found = type(schema).__name__
+        raise InvalidTypeError(f"expected new_schema to be a pyarrow.Schema or a LanceSchema, found {found}")
     check_primary_key(schema)
     return Schema.from_arrow(schema)
 

@@ -118,6 +118,9 @@ class Scan:
     def count_rows(self) -> int:
         """How many rows the scan returns. Without a filter it takes the manifest's counts where it can."""
         options = self.options
+        if options.order_by:
+            # The order changes no count, but an order by what is not there is no scan.
+            self.but(limit=0)._open()
         if options.row_range is not None or options.include_deleted_rows:
             part = self.but(columns=[], order_by=())
             return sum(batch.num_rows for batch in part.to_batches())
