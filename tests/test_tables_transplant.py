@@ -250,6 +250,47 @@ def test_a_table_that_comes_back_finds_its_folder_as_it_was(format: Format, repo
 
 
 @pytest.mark.parametrize("format", FORMATS)
+def test_what_else_lies_in_the_folder_of_a_table_that_is_dropped_stays(
+    format: Format, repo: Repository, main: Branch
+) -> None:
+    main.object(f"{PLACE}/old").upload(b"before the table")
+    main.commit("first")
+    made = append(main, format, 1)
+    main.object(f"{PLACE}/old").delete()
+    main.object(f"{PLACE}/note").upload(b"mine")
+    main.commit("beside the table")
+    main.revert(made.id)
+    assert [found.path for found in main.objects()] == [f"{PLACE}/note"]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_file_that_came_with_a_table_and_was_changed_since_is_in_the_way_of_dropping_it(
+    format: Format, repo: Repository, main: Branch
+) -> None:
+    append(main, format, 1)
+    main.object(f"{PLACE}/note").upload(b"theirs")
+    main.commit("a note")
+    dev = repo.branch("dev").create("main")
+    dropped = drop(dev)
+    main.object(f"{PLACE}/note").upload(b"mine")
+    main.commit("changed")
+    refused(repo, "dropped", main.cherry_pick, dropped)
+
+
+def test_tags_made_since_are_in_the_way_of_dropping_a_table(repo: Repository, main: Branch) -> None:
+    made = append(main, "lance", 1)
+    dev = repo.branch("dev").create("main")
+    dropped = drop(dev)
+    tags = esker.dataset(main.store_uri(PLACE)).tags
+    tags.create("kept", 1)
+    refused(repo, "changed", main.revert, made)
+    refused(repo, "dropped", main.cherry_pick, dropped)
+    tags.delete("kept")
+    main.cherry_pick(dropped.id)
+    assert list(main.objects()) == []
+
+
+@pytest.mark.parametrize("format", FORMATS)
 def test_a_pick_needs_the_same_table(format: Format, repo: Repository, main: Branch) -> None:
     dev = forked(repo, format, 1)
     picked = append(dev, format, 2)

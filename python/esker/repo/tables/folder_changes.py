@@ -5,13 +5,11 @@ from __future__ import annotations
 from ...exceptions import CorruptFileError, NotFoundError
 from ..objects.batches import info, rows
 from ..objects.object_info import ObjectInfo
+from .own_files import REFS, is_own, is_ref
 from .references import References, references_of
 from .roots import TableRoots
 from .table_change import TableChange, TableSide, is_same_object
 from .table_log import is_derived
-
-REFS = "_refs/"
-"""Tags and branches of a Lance table."""
 
 
 def check_no_log_change(change: TableChange, roots: TableRoots) -> None:
@@ -94,6 +92,29 @@ def take_folder(change: TableChange, roots: TableRoots) -> None:
     wanted = {found.path: found for found in change.source.listed(roots=roots)}
     for path in {*wanted, *(found.path for found in change.dest.listed(roots=roots))}:
         change.dest.workspace.take(path, wanted.get(path))
+
+
+def drop_table(change: TableChange, roots: TableRoots) -> None:
+    """Takes the table away on the branch. What else the branch alone has in its folder stays.
+
+    Raises:
+        TableConflictError: Since the change, the branch has made tags of it, or changed a file that would go.
+    """
+    before = {found.path: found for found in change.base.listed(roots=roots)}
+    after = {found.path: found for found in change.source.listed(roots=roots)}
+    for found in list(change.dest.listed(roots=roots)):
+        inner = found.path.removeprefix(change.folder)
+        old, new = before.get(found.path), after.get(found.path)
+        is_table = is_own(change.format, inner) and not is_ref(change.format, inner)
+        if is_table or is_same_object(found, old):
+            if not is_same_object(found, new):
+                change.dest.workspace.take(found.path, new)
+        elif is_ref(change.format, inner) or not is_same_object(old, new):
+            change.refuse(
+                "changed" if change.transplant.is_revert else "dropped",
+                f"{change.name} would be dropped, and the branch has changed {inner!r} of it since",
+                "drop it there, if that is meant",
+            )
 
 
 def has_same_files(one: TableSide, other: TableSide, roots: TableRoots) -> bool:

@@ -18,7 +18,7 @@ from ...exceptions import UnsupportedError
 from ..errors import TableConflictError
 from ..objects.object_info import TableConflict
 from .delta_transplant import transplant_delta
-from .folder_changes import check_no_log_change, has_same_files, take_folder, take_new_versions
+from .folder_changes import check_no_log_change, drop_table, has_same_files, take_folder, take_new_versions
 from .lance_transplant import transplant_lance
 from .roots import TableRoots, logs_at
 from .table_change import BY_HAND, TableChange, TableSide, Transplant
@@ -104,7 +104,7 @@ def _go(change: TableChange, roots: TableRoots) -> None:
     if ours is None:
         return
     if change.is_exact:
-        take_folder(change, roots)
+        drop_table(change, roots)
         return
     if not shares_entries(ours, theirs):
         change.refuse("replaced", f"{change.name} is another table on the branch", "drop it there, if that is meant")
