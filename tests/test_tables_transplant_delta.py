@@ -11,7 +11,7 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from esker.delta import DeltaTable, PostCommitHookProperties, write_deltalake
+from esker.delta import DeltaTable, Field, PostCommitHookProperties, PrimitiveType, write_deltalake
 from esker.delta.log.entries import vector_id
 from esker.repo import Branch, Commit, Repository
 from esker.repo.errors import NoChangesError, TableConflictError
@@ -243,6 +243,30 @@ def test_properties_are_reverted_where_nothing_came_after(repo: Repository, main
     append(dev, "delta", 5)
     refused(repo, "changed", main.cherry_pick, "dev")
     refused(repo, "unsupported", main.cherry_pick, commit.id)
+
+
+def test_ids_of_columns_do_not_go_back(repo: Repository, main: Branch) -> None:
+    uri = main.store_uri(PLACE)
+    mapped = {"delta.columnMapping.mode": "id", "delta.enableChangeDataFeed": "true"}
+    write_deltalake(uri, rows(1), configuration=mapped)
+
+    def widened(id: int, column: str) -> Commit:
+        with main.transact("a column, and a row that has it") as tx:
+            field = Field(column, PrimitiveType("long"))
+            DeltaTable(tx.store_uri(PLACE)).alter.add_columns([field])
+            more = rows(id).append_column(column, pa.array([id * 100], pa.int64()))
+            write_deltalake(tx.store_uri(PLACE), more, mode="append")
+        return main.get_commit()
+
+    before = widened(2, "gone")
+    main.revert(before.id)
+    reverted = main.get_commit()
+    main.revert(reverted.id)
+    assert sorted(ids_at(repo, "main", "delta")) == [1, 2]
+    main.revert(main.get_commit().id)
+    widened(3, "new")
+    feed = pa.table(DeltaTable(uri).load_cdf(starting_version=0)).to_pydict()
+    assert set(zip(feed["id"], feed["new"], strict=True)) == {(1, None), (2, None), (3, 300)}
 
 
 def test_a_table_that_is_not_written_is_refused(repo: Repository, main: Branch) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from ..._native.delta import Snapshot
 from ...cached import cached_property
 from ...delta.definition.protocol import features_of
-from ...delta.definition.table_state import TableState
+from ...delta.definition.table_state import MAX_ID, TableState
 from ...delta.log.commit import CommitRequest, DeltaCommit, LogEntry
 from ...delta.log.conflict import ReadSet
 from ...delta.log.full_adds import FileKey, full_adds
@@ -58,7 +58,8 @@ class DeltaVersion:
             "id": metadata["id"],
             "schema": json.loads(metadata["schemaString"]),
             "partition columns": metadata["partitionColumns"],
-            "configuration": self.state.configuration,
+            # No file relies on what id the next column gets.
+            "configuration": {key: value for key, value in self.state.configuration.items() if key != MAX_ID},
             "format": metadata.get("format"),
             "name": metadata.get("name"),
             "description": metadata.get("description"),
@@ -110,18 +111,23 @@ def transplant_delta(change: TableChange) -> None:
     if source.is_like(base) or (not change.is_exact and source.is_like(dest)):
         return
     is_whole = change.is_exact or (dest.is_like(base) and base.differing(source))
-    found = _restored(change, base, source) if is_whole else _moved(change, base, source, dest)
+    found = _restored(change, base, source, dest) if is_whole else _moved(change, base, source, dest)
     if found is not None:
         _commit(change, found, base, source, dest)
 
 
-def _restored(change: TableChange, base: DeltaVersion, source: DeltaVersion) -> FileChange | None:
+def _restored(change: TableChange, base: DeltaVersion, source: DeltaVersion, dest: DeltaVersion) -> FileChange | None:
     """What makes the branch's table what the source is."""
     actions: list[tuple[str, dict[str, Any]]] = []
     if "protocol" in base.differing(source) and _is_newer(source.state.protocol, base.state.protocol):
         actions.append(("protocol", source.state.protocol))
     if base.state.metadata != source.state.metadata:
-        actions.append(("metaData", {**source.state.metadata, "configuration": source.state.configuration}))
+        configuration = source.state.configuration
+        # Feeds read files of a column that goes: none that is added later may have its id.
+        ids = [int(found[MAX_ID]) for found in (dest.state.configuration, configuration) if MAX_ID in found]
+        if ids:
+            configuration[MAX_ID] = str(max(ids))
+        actions.append(("metaData", {**source.state.metadata, "configuration": configuration}))
     for domain, said in source.snapshot.domains.items():
         if base.snapshot.domains.get(domain) != said:
             actions.append(("domainMetadata", {"domain": domain, "configuration": said, "removed": False}))
