@@ -8,6 +8,8 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -389,3 +391,38 @@ def test_two_that_make_a_delta_table_meet_as_in_a_folder(repo: Repository, tmp_p
             outcome = error.kind
         found.append((outcome, ids("delta", uri)))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("is_tag", [False, True], ids=["clean-up last", "tag last"])
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_a_clean_up_and_a_tag_of_what_it_takes_are_not_both_there(
+    is_tag: bool, in_transaction: bool, repo: Repository
+) -> None:
+    main = repo.branch("main")
+    for id in (1, 2, 3):
+        write("lance", main.store_uri("t"), id)
+
+    def tag(uri: str) -> None:
+        esker.dataset(uri).tags.create("kept", 1)
+
+    def clean(uri: str) -> None:
+        esker.dataset(uri).cleanup_old_versions(older_than=timedelta(0))
+
+    first, last = (clean, tag) if is_tag else (tag, clean)
+    others, done = Repository(repo.uri).branch("main"), list[HookEvent]()
+
+    def meet(event: HookEvent) -> None:
+        if not done:
+            done.append(event)
+            first(others.store_uri("t"))
+
+    repo.add_hook("pre-commit", meet)
+    by_uri = partial(last, main.store_uri("t"))
+    by_transaction = partial(transact, repo, lambda tx: last(tx.store_uri("t")))
+    with pytest.raises(TableConflictError, match="clean-up") as caught:
+        (by_transaction if in_transaction else by_uri)()
+    assert caught.value.retryable
+    tags = esker.dataset(main.store_uri("t")).tags.list()
+    assert list(tags) == ([] if is_tag else ["kept"])
+    if tags:
+        assert ids("lance", main.store_uri("t"), version=1) == [1]

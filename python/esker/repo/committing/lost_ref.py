@@ -28,7 +28,7 @@ from ..refs.commits import Commit
 from ..tables.own_files import TAGS
 from ..tables.references import references_of
 from ..tables.roots import TableRoots, logs_at
-from ..tables.table_log import FOLDERS, LogEntry, Relation, TableFormat, TableLog, is_derived
+from ..tables.table_log import FOLDERS, LogEntry, Relation, TableFormat, TableLog, is_derived, read_log
 from ..tables.workspace import TableWorkspace
 from .landed_before import LandedBefore, Logs, is_gone_on_from, own_entries
 from .merge_content import merged_content
@@ -156,6 +156,7 @@ class _Landing:
         if not left_out:
             self._check_files(moved, self._ours)
             content = self._path_wise(self._ours)
+            self._check_tagged(moved, content)
             return Landing(content, self._staging, versions)
         taken = [path for path in left_out if self._roots.root_of(path) not in landed]
         self._check_objects(taken)
@@ -171,6 +172,7 @@ class _Landing:
         versions.update(self._replayed(workspace, again))
         content = workspace.finish()
         self._check_files(moved, content)
+        self._check_tagged(moved, content)
         return Landing(content, self._staging.joined(workspace.written()), versions)
 
     def _path_wise(self, ours: str) -> str:
@@ -368,6 +370,26 @@ class _Landing:
                 known = set() if before is None else set(before.entries)
                 new = [entry for number, entry in log.entries.items() if number not in known]
                 self._check_there(folder, log, new, content, gone, "others have deleted")
+        self._raise_conflicts()
+
+    def _check_tagged(self, folders: list[str], content: str) -> None:
+        """Refuses a clean-up of versions that others have tagged meanwhile, and tags of what others have cleaned up."""
+        for folder in folders:
+            changed = self._core.storage.diff(self._base, content, prefix=folder + TAGS)
+            tags = [row["path"] for row in rows(changed) if row["type"] != "removed"]
+            log = read_log(self._core.storage, content, folder, "lance") if tags else None
+            if log is None:
+                continue
+            known = {number for logs in self._logs(folder) if "lance" in logs for number in logs["lance"].entries}
+            store = TableWorkspace(self._core, content, self._branch).store(folder)
+            for path in tags:
+                try:
+                    version = json.loads(store.get(path[len(folder) :]))["version"]
+                except (ValueError, KeyError, TypeError):
+                    continue  # What no reader can make sense of does no harm.
+                if isinstance(version, int) and version in known - log.entries.keys():
+                    why = f"the tag {path!r} names version {version}, which a clean-up has removed meanwhile"
+                    self._refuse(folder, "lance", "cleaned-up", version, why, retryable=True)
         self._raise_conflicts()
 
     def _check_there(
