@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import lance
@@ -325,3 +326,21 @@ def test_tags_are_not_picked_and_files_of_no_version_are_nothing(repo: Repositor
     refused(repo, "unsupported", main.cherry_pick, tagged.id)
     with pytest.raises(NoChangesError):
         main.cherry_pick(orphan.id)
+
+
+def test_a_tag_that_comes_with_versions_names_one_that_the_branch_has(repo: Repository, main: Branch) -> None:
+    for id in (1, 2):
+        append(main, "lance", id)
+    for version in (1, 2, 3):
+        dev = repo.branch(f"dev{version}").create("main")
+        with dev.transact("a row and a tag") as tx:
+            esker.write_dataset(rows(version + 10), tx.store_uri(PLACE), mode="append")
+            esker.dataset(tx.store_uri(PLACE)).tags.create(f"of-{version}", version)
+    esker.dataset(main.store_uri(PLACE)).cleanup_old_versions(older_than=timedelta(0))
+    refused(repo, "cleaned-up", main.cherry_pick, repo.branch("dev1").get_commit().id)
+    before = main.get_commit()
+    for version in (2, 3):
+        main.reset_to(before)
+        main.cherry_pick(repo.branch(f"dev{version}").get_commit().id)
+        assert opened(repo).tags.list()[f"of-{version}"]["version"] == version
+        assert opened(repo).checkout_version(f"of-{version}").version == version

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 from ...exceptions import CorruptFileError, NotFoundError
 from ..objects.batches import info, rows
 from ..objects.object_info import ObjectInfo
-from .own_files import REFS, is_own, is_ref
+from .own_files import REFS, TAGS, is_own, is_ref
 from .references import References, references_of
 from .roots import TableRoots
 from .table_change import TableChange, TableSide, is_same_object
@@ -51,7 +53,8 @@ def take_new_versions(change: TableChange, roots: TableRoots) -> None:
     The branch keeps each entry and file that it has.
 
     Raises:
-        TableConflictError: The branch has another file where the source has one of its own, or one is missing.
+        TableConflictError: The branch has another file where the source has one of its own, or one is missing, or has
+            cleaned up a version that is tagged.
     """
     differing = {path: pair for path, *pair in _differences(change, roots) if pair[1] is not None}
     there = change.dest.found(sorted(differing))
@@ -63,6 +66,8 @@ def take_new_versions(change: TableChange, roots: TableRoots) -> None:
                 f"the branch has another file as {path!r} of {change.name}",
                 "remove that file on the branch, and do it again",
             )
+        if path.startswith(TAGS):
+            _check_tag(change, path)
         change.dest.workspace.take(change.folder + path, after)
     needed = _new_references(change)
     # The branch may have cleaned up what only these versions refer to. The newest one has to be whole.
@@ -70,6 +75,23 @@ def take_new_versions(change: TableChange, roots: TableRoots) -> None:
     for older in needed:
         older.files = set(change.source.found(sorted(older.files)))
         change.bring(older)
+
+
+def _check_tag(change: TableChange, path: str) -> None:
+    """Refuses a tag of a version that the branch has cleaned up: only newer ones come."""
+    try:
+        version = json.loads(change.source.store.get(path))["version"]
+    except (ValueError, KeyError, TypeError):
+        return  # What no reader can make sense of does no harm.
+    ours = change.dest.known
+    is_old = isinstance(version, int) and version <= ours.newest.number
+    if is_old and version in change.source.known.entries and version not in ours.entries:
+        change.refuse(
+            "cleaned-up",
+            f"the commit tags version {version} of {change.name} ({path!r}), which the branch has cleaned up",
+            "do by hand on the branch what the commit did, without the tag",
+            version,
+        )
 
 
 def _new_references(change: TableChange) -> list[References]:
