@@ -247,6 +247,18 @@ def test_a_tag_holds_up_a_drop(lances: Lake) -> None:
     assert conflict(lances) == ("dropped", 2)
 
 
+def test_what_is_made_beside_a_table_that_the_destination_dropped_is_not_lost(lances: Lake) -> None:
+    f = lances.fork()
+    f.object(f"{lances.path}/README.md").upload("theirs")
+    f.commit("readme")
+    lances.by_peer(f, add_tag("release", 2))
+    lances.drop(lances.main)
+    assert conflict(lances) == ("dropped", None)
+    lances.by_peer(f, lambda folder: lance.dataset(folder).tags.delete("release"))
+    f.merge_into("main")
+    assert lances.paths() == ["README.md"]
+
+
 def test_a_drop_takes_what_the_destination_wrote_of_the_same_versions(deltas: Lake) -> None:
     f = deltas.fork()
     deltas.drop(f)

@@ -176,7 +176,7 @@ class TableRules:
         if base is None or (self._strategy == "source-wins" and not is_unchanged):
             return replace(found, action=Action.TAKE)
         if is_unchanged:
-            return replace(found, action=Action.LEAVE)
+            return found
         return self.refused(
             found,
             "dropped",

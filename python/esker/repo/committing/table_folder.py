@@ -232,6 +232,13 @@ class TableFolder:
             version, branch = said["version"], said.get("branch")
         except (ValueError, KeyError, TypeError, AttributeError):
             return  # What no reader can make sense of does no harm.
+        if decision.dest is None and decision.action is Action.KEEP:
+            raise ChangedFileError(
+                "dropped",
+                one.path,
+                f"the destination dropped the table in {self._folder!r}, and the source made {one.path!r} since",
+                'delete the tag on the source, or merge with strategy="dest-wins", which leaves the table dropped',
+            )
         if branch is None and not _has_version(decision, version):
             raise ChangedFileError(
                 "cleaned-up",
