@@ -12,7 +12,7 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from esker.delta import DeltaTable, write_deltalake
+from esker.delta import DeltaTable, Field, PrimitiveType, write_deltalake
 from esker.repo import Branch
 from esker.repo.errors import TableConflictError
 from tests.delta_logs import add, commit, remove
@@ -239,3 +239,27 @@ def test_files_that_lie_elsewhere_are_refused(lake: Lake, tmp_path: Path) -> Non
     with pytest.raises(TableConflictError, match="elsewhere") as caught:
         f.merge_into("main", strategy="source-wins")
     assert [one.kind for one in caught.value.tables] == ["unsupported"]
+
+
+@pytest.mark.parametrize("mode", ["id", "name"])
+def test_a_column_does_not_get_the_id_that_another_has_here(mode: str, tmp_path: Path) -> None:
+    lake = Lake(tmp_path, "delta")
+    mapped = {"delta.columnMapping.mode": mode, "delta.enableChangeDataFeed": "true"}
+    lake.write(lake.main, 1, configuration=mapped)
+    f = lake.fork()
+    for branch, column, id in ((lake.main, "ours", 2), (f, "theirs", 3)):
+        field = Field(column, PrimitiveType("long"))
+        lake.change(branch, lambda uri, field=field: DeltaTable(uri).alter.add_columns([field]))
+        more = rows_of(id).append_column(column, pa.array([id * 100], pa.int64()))
+        lake.change(branch, lambda uri, more=more: write_deltalake(uri, more, mode="append"))
+    if mode == "id":
+        with pytest.raises(TableConflictError, match="3 is that of 'ours' here and of 'theirs' on the other branch"):
+            f.merge_into("main", strategy="source-wins")
+        return
+    f.merge_into("main", strategy="source-wins")
+    feed = pa.table(DeltaTable(lake.main.store_uri(lake.path)).load_cdf(starting_version=0))
+    assert set(zip(*feed.select(["id", "theirs"]).to_pydict().values(), strict=True)) == {
+        (1, None),
+        (2, None),
+        (3, 300),
+    }

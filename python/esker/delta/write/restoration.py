@@ -17,8 +17,9 @@ import pyarrow as pa
 from ..._native.delta import FileSelection, Snapshot
 from ..._native.store import Store
 from ...exceptions import UnsupportedError
-from ..definition.protocol import features_of, protocol_with
-from ..definition.table_state import MAX_ID, TableState
+from ..definition.physical_names import FIELD_ID, PHYSICAL_NAME
+from ..definition.protocol import features_of, fields_of, protocol_with
+from ..definition.table_state import MAX_ID, MODE, TableState
 from ..log.commit import LogEntry
 from ..log.conflict import ReadSet
 from ..log.entries import vector_id
@@ -40,7 +41,7 @@ def restoration(target: WriteTarget, store: Store, other: Snapshot, origin: str)
         origin: What the entry says of where it comes from.
 
     Raises:
-        UnsupportedError: The table is append-only, or has what this release does not write.
+        UnsupportedError: The table is append-only, has what this release does not write, or has one id for two columns.
 
     Example:
         `DeltaCommit(target, restoration(target, store, Snapshot.load(store), "feature")).run()`
@@ -50,6 +51,7 @@ def restoration(target: WriteTarget, store: Store, other: Snapshot, origin: str)
     ours, theirs = _keys(here), _keys(there)
     before, after = TableState.of(base), _state(TableState.of(base), TableState.of(other))
     after.check_writable()
+    _check_ids(before, after, target.uri)
     gone = set(ours) - set(theirs)
     if gone and (before.is_append_only or after.is_append_only):
         raise UnsupportedError(
@@ -93,6 +95,31 @@ def _state(before: TableState, other: TableState) -> TableState:
     if "createdTime" in before.metadata:
         metadata["createdTime"] = before.metadata["createdTime"]
     return TableState(metadata, _protocol(before.protocol, other.protocol), other.schema)
+
+
+def _check_ids(before: TableState, after: TableState, uri: str) -> None:
+    """Refuses ids that are those of other columns on the other branch, where files have columns by their ids.
+
+    Raises:
+        UnsupportedError: There is one: feeds and streams would find its values in older files of the other column.
+    """
+    if "id" not in (state.configuration.get(MODE, "none").lower() for state in (before, after)):
+        return
+    ours, theirs = (
+        {
+            field.metadata[FIELD_ID]: (field.metadata.get(PHYSICAL_NAME), path)
+            for path, field in fields_of(state.schema.fields)
+            if FIELD_ID in field.metadata
+        }
+        for state in (before, after)
+    )
+    for id in sorted(ours.keys() & theirs.keys()):
+        if ours[id][0] != theirs[id][0]:
+            raise UnsupportedError(
+                f"the table at {uri} has columns by their ids ({MODE}=id), and {id} is that of {ours[id][1]!r} here "
+                f"and of {theirs[id][1]!r} on the other branch",
+                uri=uri,
+            )
 
 
 def _is_of_times(key: str) -> bool:
