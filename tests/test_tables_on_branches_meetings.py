@@ -426,3 +426,41 @@ def test_a_clean_up_and_a_tag_of_what_it_takes_are_not_both_there(
     assert list(tags) == ([] if is_tag else ["kept"])
     if tags:
         assert ids("lance", main.store_uri("t"), version=1) == [1]
+
+
+@pytest.mark.parametrize("is_append", [False, True], ids=["names last", "append last"])
+def test_manifests_that_are_renamed_and_a_version_of_the_old_names_are_not_both_there(
+    is_append: bool, repo: Repository
+) -> None:
+    main = repo.branch("main")
+    write("lance", main.store_uri("t"), 1, mode="create", enable_v2_manifest_paths=False)
+
+    def rename(uri: str) -> None:
+        esker.dataset(uri).migrate_manifest_paths_v2()
+
+    def append(uri: str) -> None:
+        write("lance", uri, 2)
+
+    first, last = (rename, append) if is_append else (append, rename)
+
+    def meet(tx: TransactionBranch) -> None:
+        last(tx.store_uri("t"))
+        first(main.store_uri("t"))
+
+    with pytest.raises(TableConflictError, match="renamed its manifests") as caught:
+        transact(repo, meet)
+    assert caught.value.retryable
+    assert ids("lance", main.store_uri("t")) == ([1] if is_append else [1, 2])
+    transact(repo, lambda tx: last(tx.store_uri("t")))
+    assert ids("lance", main.store_uri("t")) == [1, 2]
+
+
+def test_an_open_handle_appends_nothing_under_the_old_names_of_manifests(repo: Repository) -> None:
+    uri = repo.branch("main").store_uri("t")
+    write("lance", uri, 1, mode="create", enable_v2_manifest_paths=False)
+    old = esker.dataset(uri)
+    esker.dataset(uri).migrate_manifest_paths_v2()
+    with suppress(TableConflictError):
+        old.insert(rows(2))
+    write("lance", uri, 3)
+    assert ids("lance", uri) in ([1, 3], [1, 2, 3])

@@ -32,6 +32,7 @@ from ..tables.table_log import FOLDERS, LogEntry, Relation, TableFormat, TableLo
 from ..tables.workspace import TableWorkspace
 from .landed_before import LandedBefore, Logs, is_gone_on_from, own_entries
 from .merge_content import merged_content
+from .table_decision import naming_of
 
 
 class OnLost(Enum):
@@ -266,6 +267,9 @@ class _Landing:
         own = [number for number in ours.entries if number not in base.entries]
         if relation is Relation.EXTENDS:
             self._check_deleted(folder, dest, base)
+            if naming_of(ours) not in (naming_of(base), naming_of(dest)):
+                self._refuse_names(folder, version, "the commit", "others committed")
+                return False
             kept, parted = ours.relation(base)
             # A clean-up of its own may have taken the version that it began at.
             is_cleaned = kept is Relation.UNKNOWN and ours.newest.number > base.newest.number
@@ -277,6 +281,8 @@ class _Landing:
             return bool(own) and self._may_replay(folder, format, own, dest)
         if relation is Relation.SAME:
             self._check_deleted(folder, dest, base)
+            if own and naming_of(ours) != naming_of(dest):
+                self._refuse_names(folder, version, "others", "the commit makes")
         elif relation is Relation.UNKNOWN:
             self._refuse(folder, format, "cleaned-up", version, f"a clean-up has removed version {version} meanwhile")
         elif relation is Relation.BEHIND:
@@ -298,6 +304,11 @@ class _Landing:
                 "was reset, or the table replaced",
             )
         return False
+
+    def _refuse_names(self, folder: str, version: int, one: str, other: str) -> None:
+        # Names of two schemes are no log.
+        why = f"{one} renamed its manifests (`migrate_manifest_paths_v2`), and {other} version {version + 1}"
+        self._refuse(folder, "lance", "changed", version, why, retryable=True)
 
     def _may_replay(self, folder: str, format: TableFormat, own: list[int], dest: TableLog) -> bool:
         if self._on_lost is OnLost.TAKEN:

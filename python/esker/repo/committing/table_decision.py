@@ -187,7 +187,7 @@ class TableRules:
         )
 
     def _taken(self, found: Decision, source: TableLog, dest: TableLog) -> Decision:
-        if _naming(source) == _naming(dest):
+        if naming_of(source) == naming_of(dest):
             return replace(found, action=Action.TAKE)
         return self.refused(
             found,
@@ -256,8 +256,8 @@ def _same(left: TableLog, right: TableLog) -> bool:
     return left.newest.number == right.newest.number and left.newest.identity == right.newest.identity
 
 
-def _naming(log: TableLog) -> str | None:
-    """The naming scheme of a Lance table's manifests."""
+def naming_of(log: TableLog) -> str | None:
+    """The naming scheme of a Lance table's manifests; None for a Delta log."""
     if log.format == "delta":
         return None
     parsed = parse_manifest_name(log.newest.path.rpartition("/")[2])
