@@ -344,3 +344,15 @@ def test_a_tag_that_comes_with_versions_names_one_that_the_branch_has(repo: Repo
         main.cherry_pick(repo.branch(f"dev{version}").get_commit().id)
         assert opened(repo).tags.list()[f"of-{version}"]["version"] == version
         assert opened(repo).checkout_version(f"of-{version}").version == version
+
+
+def test_manifests_of_two_naming_schemes_do_not_come_together(repo: Repository, main: Branch) -> None:
+    esker.write_dataset(rows(1), main.store_uri(PLACE), enable_v2_manifest_paths=False)
+    dev = repo.branch("dev").create("main")
+    with dev.transact("names and a row") as tx:
+        esker.dataset(tx.store_uri(PLACE)).migrate_manifest_paths_v2()
+        esker.write_dataset(rows(2), tx.store_uri(PLACE), mode="append")
+    refused(repo, "unsupported", main.cherry_pick, dev.get_commit().id)
+    esker.dataset(main.store_uri(PLACE)).migrate_manifest_paths_v2()
+    main.cherry_pick(dev.get_commit().id)
+    assert ids_at(repo, "main", "lance") == [1, 2]

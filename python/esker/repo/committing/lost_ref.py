@@ -32,7 +32,6 @@ from ..tables.table_log import FOLDERS, LogEntry, Relation, TableFormat, TableLo
 from ..tables.workspace import TableWorkspace
 from .landed_before import LandedBefore, Logs, is_gone_on_from, own_entries
 from .merge_content import merged_content
-from .table_decision import naming_of
 
 
 class OnLost(Enum):
@@ -267,7 +266,7 @@ class _Landing:
         own = [number for number in ours.entries if number not in base.entries]
         if relation is Relation.EXTENDS:
             self._check_deleted(folder, dest, base)
-            if naming_of(ours) not in (naming_of(base), naming_of(dest)):
+            if ours.naming not in (base.naming, dest.naming):
                 self._refuse_names(folder, version, "the commit", "others committed")
                 return False
             kept, parted = ours.relation(base)
@@ -281,7 +280,7 @@ class _Landing:
             return bool(own) and self._may_replay(folder, format, own, dest)
         if relation is Relation.SAME:
             self._check_deleted(folder, dest, base)
-            if own and naming_of(ours) != naming_of(dest):
+            if own and ours.naming != dest.naming:
                 self._refuse_names(folder, version, "others", "the commit makes")
         elif relation is Relation.UNKNOWN:
             self._refuse(folder, format, "cleaned-up", version, f"a clean-up has removed version {version} meanwhile")

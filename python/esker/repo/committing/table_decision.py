@@ -20,7 +20,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from ..._native.table import parse_manifest_name
 from ..objects.object_info import ConflictKind, TableConflict
 from ..tables.table_log import Relation, TableFormat, TableLog
 from .table_lineage import TableLineage
@@ -187,7 +186,7 @@ class TableRules:
         )
 
     def _taken(self, found: Decision, source: TableLog, dest: TableLog) -> Decision:
-        if naming_of(source) == naming_of(dest):
+        if source.naming == dest.naming:
             return replace(found, action=Action.TAKE)
         return self.refused(
             found,
@@ -254,11 +253,3 @@ _REWRITE = (
 
 def _same(left: TableLog, right: TableLog) -> bool:
     return left.newest.number == right.newest.number and left.newest.identity == right.newest.identity
-
-
-def naming_of(log: TableLog) -> str | None:
-    """The naming scheme of a Lance table's manifests; None for a Delta log."""
-    if log.format == "delta":
-        return None
-    parsed = parse_manifest_name(log.newest.path.rpartition("/")[2])
-    return None if parsed is None else parsed[1]

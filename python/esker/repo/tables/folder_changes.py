@@ -54,8 +54,14 @@ def take_new_versions(change: TableChange, roots: TableRoots) -> None:
 
     Raises:
         TableConflictError: The branch has another file where the source has one of its own, or one is missing, or has
-            cleaned up a version that is tagged.
+            cleaned up a version that is tagged; or manifests have other names.
     """
+    if change.source.known.naming != change.dest.known.naming:
+        change.refuse(
+            "unsupported",
+            f"the commit renames the manifests of {change.name}",
+            "rename them on the branch (`migrate_manifest_paths_v2`), and do by hand what else the commit did",
+        )
     differing = {path: pair for path, *pair in _differences(change, roots) if pair[1] is not None}
     there = change.dest.found(sorted(differing))
     for path, (before, after) in sorted(differing.items()):

@@ -78,6 +78,14 @@ class TableLog:
         """The newest version."""
         return self.entries[max(self.entries)]
 
+    @property
+    def naming(self) -> str | None:
+        """The naming scheme of a Lance table's manifests; None for a Delta log."""
+        if self.format == "delta":
+            return None
+        parsed = parse_manifest_name(self.newest.path.rpartition("/")[2])
+        return None if parsed is None else parsed[1]
+
     def relation(self, other: TableLog) -> tuple[Relation, int]:
         """How it stands to another log; and the version at which they part, or that is not there any more."""
         for number in self.entries.keys() & other.entries.keys():
