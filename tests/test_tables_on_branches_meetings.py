@@ -428,6 +428,34 @@ def test_a_clean_up_and_a_tag_of_what_it_takes_are_not_both_there(
         assert ids("lance", main.store_uri("t"), version=1) == [1]
 
 
+def test_a_tag_made_meanwhile_names_no_version_of_a_table_that_is_made_anew(repo: Repository) -> None:
+    uri = repo.branch("main").store_uri("t")
+    write("lance", uri, 1, mode="create")
+
+    def anew(tx: TransactionBranch) -> None:
+        tx.delete_objects([found.path for found in tx.objects(prefix="t/")])
+        write("lance", tx.store_uri("t"), 7, mode="create")
+        esker.dataset(uri).tags.create("kept", 1)
+
+    with pytest.raises(TableConflictError, match="the table that was there before"):
+        transact(repo, anew)
+    assert ids("lance", uri, version=1) == [1]
+
+
+def test_a_tag_of_a_version_whose_number_was_lost_to_it_is_in_nobody_s_way(repo: Repository) -> None:
+    uri = repo.branch("main").store_uri("t")
+    write("lance", uri, 1, mode="create")
+
+    def work(tx: TransactionBranch) -> None:
+        write("lance", tx.store_uri("t"), 2)
+        write("lance", uri, 3)
+        esker.dataset(uri).tags.create("theirs", 2)
+
+    transact(repo, work)
+    assert ids("lance", uri) == [1, 2, 3]
+    assert sorted(esker.dataset(uri).checkout_version("theirs").to_table()["id"].to_pylist()) == [1, 3]
+
+
 @pytest.mark.parametrize("is_append", [False, True], ids=["names last", "append last"])
 def test_manifests_that_are_renamed_and_a_version_of_the_old_names_are_not_both_there(
     is_append: bool, repo: Repository

@@ -383,23 +383,31 @@ class _Landing:
         self._raise_conflicts()
 
     def _check_tagged(self, folders: list[str], content: str) -> None:
-        """Refuses a clean-up of versions that others have tagged meanwhile, and tags of what others have cleaned up."""
+        """Refuses tags that would not name what they did where they were made: the other side has cleaned it up, or
+        made the table anew."""
         for folder in folders:
             changed = self._core.storage.diff(self._base, content, prefix=folder + TAGS)
             tags = [row["path"] for row in rows(changed) if row["type"] != "removed"]
             log = read_log(self._core.storage, content, folder, "lance") if tags else None
             if log is None:
                 continue
-            known = {number for logs in self._logs(folder) if "lance" in logs for number in logs["lance"].entries}
+            _, ours, theirs = self._logs(folder)
+            own = {path for path, _ in self._staging.within(folder + TAGS)}
             store = TableWorkspace(self._core, content, self._branch).store(folder)
             for path in tags:
                 try:
                     version = json.loads(store.get(path[len(folder) :]))["version"]
                 except (ValueError, KeyError, TypeError):
                     continue  # What no reader can make sense of does no harm.
-                if isinstance(version, int) and version in known - log.entries.keys():
+                tagged = (ours if path in own else theirs).get("lance")
+                meant = tagged.entries.get(version) if tagged is not None and isinstance(version, int) else None
+                found = log.entries.get(version)
+                if meant is not None and found is None:
                     why = f"the tag {path!r} names version {version}, which a clean-up has removed meanwhile"
                     self._refuse(folder, "lance", "cleaned-up", version, why, retryable=True)
+                elif meant is not None and found is not None and meant.identity != found.identity:
+                    why = f"the tag {path!r} names version {version} of the table that was there before"
+                    self._refuse(folder, "lance", "replaced", version, why, retryable=True)
         self._raise_conflicts()
 
     def _check_there(
