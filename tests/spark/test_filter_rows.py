@@ -246,3 +246,14 @@ def test_intervals_are_compared_by_their_lengths(spark: SparkSession, uri: str, 
     esker.write_dataset(pa.table({"k": [0, 1, 2], "i": pa.array(lengths, pa.duration("us"))}), uri)
     ours = [row["k"] for row in read(uri, filter=condition)]
     assert ours == [row.k for row in load(spark, uri).where(condition).orderBy("k").collect()]
+
+
+@pytest.mark.parametrize(("kind", "ids"), [("lance", [1]), ("delta", [2])])
+def test_what_stands_in_double_quotes_is_what_the_peer_has_it_for(kind: str, ids: list[int], tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    frame = T.StructType().add("id", T.LongType()).add("s", T.StringType()).add("W", T.StringType())
+    rows = [{"id": 1, "s": "W", "W": "x"}, {"id": 2, "s": "w", "W": "w"}, {"id": 3, "s": "x", "W": None}]
+    wrote(uri, frame, rows, tableFormat=kind)
+    # A text of Lance's, which is none of the names in any case; a column of Delta's, whatever its case.
+    assert [row["id"] for row in read(uri, filter='S = "W"')] == ids
+    assert [row["id"] for row in read(uri, filter='S = "w"')] == [2]

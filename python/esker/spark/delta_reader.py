@@ -81,7 +81,7 @@ def delta_schema(table: DeltaTable, options: ReadOptions, wanted: StructType | N
                     f"the table has a column {field.name!r}, which a change feed adds; rename it", column=field.name
                 )
         schema = pa.schema([*schema, *_FEED])
-    options = options.spelled(schema.names)
+    options = options.spelled(schema.names, quotes_names=True)
     bind(zoned_sql(options), schema, session_timezone=options.timezone)
     asked = None if wanted is None else renamed(wanted, schema.names)
     names = asked.names if asked is not None else options.columns or schema.names
@@ -125,7 +125,7 @@ class DeltaReader(MadeInWorkers, DataSourceReader):
             return
         snapshot, store = table._snapshot, table._store
         known = TableScan.schema_of(snapshot)
-        self._options = options = options.spelled(known.names)
+        self._options = options = options.spelled(known.names, quotes_names=True)
         selection = snapshot.select(store, self._pruning(known))
         files = FileLocator(store, snapshot.root, dict(address.storage_options))
         self._reader = TableFileReader.of(store, snapshot, files)
@@ -221,7 +221,7 @@ class DeltaReader(MadeInWorkers, DataSourceReader):
         zone = session_zone(self._options.timezone, self._driver_zone)
         table = open_delta(self._address, replace(self._options, timezone=zone), self._version)
         known = [*TableScan.schema_of(table._snapshot).names, *(field.name for field in _FEED)]
-        options, shown = self._options.spelled(known), list(self._schema.names)
+        options, shown = self._options.spelled(known, quotes_names=True), list(self._schema.names)
         names = spelled_as(shown, known)
         for batch in table.load_cdf(start, end, None, None, names, zoned_sql(options)):
             yield batch.select(names).rename_columns(shown)

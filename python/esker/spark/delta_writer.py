@@ -410,7 +410,7 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
         predicate = None
         if self._overwrite and delta.replace_where is not None:
             known = schema if target.snapshot is None else TableState.of(target.snapshot).schema.to_plain_arrow()
-            predicate = instants_apart(spelled_sql(delta.replace_where, known.names))
+            predicate = instants_apart(spelled_sql(delta.replace_where, known.names, quotes_names=True))
         request = WriteRequest(
             mode="overwrite" if self._overwrite else "append",
             schema_mode=mode,

@@ -129,8 +129,12 @@ class ReadOptions:
         """
         _check_format(self.elsewhere, table_format, uri)
 
-    def spelled(self, known: Sequence[str]) -> ReadOptions:
+    def spelled(self, known: Sequence[str], *, quotes_names: bool = False) -> ReadOptions:
         """The same with names of columns in the spelling of a table, which has these.
+
+        Args:
+            known: The names in the table.
+            quotes_names: Whether double quotes in the filter name a column, as for Delta tables, rather than a text.
 
         Raises:
             InvalidArgumentError: A column is named twice, in spellings that differ by their case alone.
@@ -148,7 +152,7 @@ class ReadOptions:
                 raise InvalidArgumentError(
                     f"columns: expected names, each once, found {alike}, which case does not tell apart", column=name
                 )
-        filter = None if self.filter is None else spelled_sql(self.filter, known)
+        filter = None if self.filter is None else spelled_sql(self.filter, known, quotes_names=quotes_names)
         return replace(self, columns=columns, filter=filter)
 
 

@@ -10,6 +10,7 @@ __all__ = ["list_of_names", "spelled_as", "spelled_sql"]
 
 _WORDS = re.compile(
     r"'(?:[^']|'')*'"
+    r'|"(?P<quoted>(?:[^"]|"")*)"'
     r"|`(?P<ticked>(?:[^`]|``)+)`"
     r"|(?P<dotted>\.\s*)?(?P<word>[A-Za-z_][A-Za-z0-9_]*)(?P<called>\s*\()?"
 )
@@ -50,10 +51,15 @@ def spelled_as(found: Sequence[str], known: Sequence[str]) -> list[str]:
     return made
 
 
-def spelled_sql(sql: str, known: Sequence[str]) -> str:
+def spelled_sql(sql: str, known: Sequence[str], *, quotes_names: bool = False) -> str:
     """A filter with the names of its columns in the spelling of a table.
 
     Texts, names of functions and fields of structs stay as they are, and so do words that fit no column or several.
+
+    Args:
+        sql: The filter.
+        known: The names in the table.
+        quotes_names: Whether double quotes name a column, as for Delta tables; for Lance tables they hold a text.
 
     Example:
         >>> from esker.spark.spelling import spelled_sql
@@ -72,6 +78,9 @@ def spelled_sql(sql: str, known: Sequence[str]) -> str:
         if match["ticked"] is not None:
             name = spelled(match["ticked"].replace("``", "`"))
             return f"`{name.replace('`', '``')}`"
+        if match["quoted"] is not None and quotes_names:
+            name = spelled(match["quoted"].replace('""', '"'))
+            return '"{}"'.format(name.replace('"', '""'))
         word = match["word"]
         if word is None or match["dotted"] is not None or match["called"] is not None:
             return match[0]
