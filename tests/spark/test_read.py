@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import pickle
+import shutil
+from pathlib import Path
+
 import lance
 import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StructType
 
+from esker.exceptions import CommitConflictError
+from esker.spark import EskerSource
 from tests.spark.conftest import load
+from tests.spark.jobs import wrote
 
 ROWS = 1_000
 
@@ -99,6 +107,28 @@ def test_a_loaded_frame_keeps_its_version(spark: SparkSession, numbers: str) -> 
     lance.write_dataset(pa.table({"other": [1]}), numbers, mode="overwrite")
     assert frame.count() == ROWS
     assert load(spark, numbers).columns == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [("lance", {}), ("delta", {}), ("delta", {"readChangeFeed": "true", "startingVersion": "0"})],
+)
+def test_a_loaded_frame_reads_no_table_that_was_made_anew_at_its_place(
+    tmp_path: Path, kind: str, options: dict[str, str]
+) -> None:
+    uri, schema = str(tmp_path / "t"), StructType().add("id", LongType())
+    wrote(uri, schema, [{"id": 1}], tableFormat=kind)
+    source = EskerSource({"path": uri, **options})
+    shown = source.schema()
+    loaded = pickle.dumps(source)
+    planned = pickle.loads(loaded).reader(shown)
+    shutil.rmtree(uri)
+    wrote(uri, schema, [{"id": 2}], tableFormat=kind)
+    with pytest.raises(CommitConflictError, match="was replaced meanwhile; load the DataFrame again"):
+        pickle.loads(loaded).reader(shown)
+    if kind == "lance" or options:
+        with pytest.raises(CommitConflictError, match="was replaced meanwhile; load the DataFrame again"):
+            [*planned.read(planned.partitions()[0])]
 
 
 @pytest.mark.parametrize("option", ["version", "versionAsOf"])

@@ -33,6 +33,7 @@ from esker.spark.spelling import spelled_as
 from esker.spark.time_travel import version_of_time, version_range_of
 from esker.spark.types import exchange_schema, spark_schema
 from esker.spark.wording import in_words_of_spark
+from esker.spark.worker_tables import check_entry
 from esker.spark.worker_task import MadeInWorkers
 from esker.spark.zoned_filter import instants_apart, reads_times, told_zone, whatever_the_zone
 
@@ -106,11 +107,24 @@ class DeltaReader(MadeInWorkers, DataSourceReader):
             here.
         schema: What Spark wants to get.
         options: The rest.
+        table_id: The id of the table that was loaded: one that was made anew at its place has another one.
+
+    Raises:
+        CommitConflictError: The table was replaced by another one since it was loaded.
     """
 
-    def __init__(self, address: TableAddress, version: int | None, schema: StructType, options: ReadOptions) -> None:
+    def __init__(
+        self,
+        address: TableAddress,
+        version: int | None,
+        schema: StructType,
+        options: ReadOptions,
+        table_id: str | None = None,
+    ) -> None:
         options.check_format("delta", address.uri)
         table = open_delta(address, options, version)
+        self._table_id = table.metadata().id if table_id is None else table_id
+        check_entry(address.uri, table.version(), self._table_id, table.metadata().id)
         if options.output == "rows":
             delta_schema(table, options, schema)
         self._address = address
@@ -220,6 +234,7 @@ class DeltaReader(MadeInWorkers, DataSourceReader):
     def _read_changes(self, start: int, end: int) -> Iterator[pa.RecordBatch]:
         zone = session_zone(self._options.timezone, self._driver_zone)
         table = open_delta(self._address, replace(self._options, timezone=zone), self._version)
+        check_entry(self._address.uri, self._version, self._table_id, table.metadata().id)
         known = [*TableScan.schema_of(table._snapshot).names, *(field.name for field in _FEED)]
         options, shown = self._options.spelled(known, quotes_names=True), list(self._schema.names)
         names = spelled_as(shown, known)

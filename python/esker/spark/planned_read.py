@@ -97,7 +97,7 @@ def plan_read(options: Mapping[str, str]) -> PlannedRead:
         if parsed.changes is None:
             pinned["version"] = str(table.version())
         known = parsed.filter is None and parsed.changes is None
-        reader = DeltaReader(address, table.version(), schema, parsed)
+        reader = DeltaReader(address, table.version(), schema, parsed, table.metadata().id)
         rows = table._rows_by_statistics() if known else None
         return PlannedRead(pinned, parsed, reader, schema, rows, reader.planned, frame_of_parquet=reader.by_spark)
     parsed.check_format("lance", address.uri)

@@ -25,7 +25,7 @@ from esker.spark.spelling import spelled_as
 from esker.spark.table import FragmentSize, PinnedTable
 from esker.spark.types import exchange_schema, spark_schema
 from esker.spark.wording import in_words_of_spark
-from esker.spark.worker_tables import pinned_table
+from esker.spark.worker_tables import check_entry, pinned_table
 from esker.spark.worker_task import MadeInWorkers
 
 __all__ = ["EskerReader", "SliceScan", "lance_version", "plan_slices", "read_schema"]
@@ -118,16 +118,29 @@ class EskerReader(MadeInWorkers, DataSourceReader):
             called `EskerSource.schema`: then it is pinned here.
         schema: The Spark schema of the result.
         options: The other options.
+        entry: What tells the pinned version from one with its number of another table.
+
+    Raises:
+        CommitConflictError: The table was replaced by another one since the version was pinned.
     """
 
-    def __init__(self, address: TableAddress, version: int | None, schema: StructType, options: ReadOptions) -> None:
+    def __init__(
+        self,
+        address: TableAddress,
+        version: int | None,
+        schema: StructType,
+        options: ReadOptions,
+        entry: str | None = None,
+    ) -> None:
         self._snapshot: PinnedTable | None = PinnedTable(address, version)
+        if entry is not None:
+            check_entry(address.uri, self._snapshot.version, entry, self._snapshot.entry)
         options = options.spelled(self._snapshot.schema.names)
         if options.output == "rows":
             read_schema(self._snapshot, options, schema)
         self._options = options
-        number, entry = self._snapshot.version, self._snapshot.entry
-        self._scan = SliceScan(address, number, schema, options, machine_zone(), entry)
+        number, found = self._snapshot.version, self._snapshot.entry
+        self._scan = SliceScan(address, number, schema, options, machine_zone(), found)
 
     def __getstate__(self) -> dict[str, object]:
         # Each task opens the version itself: an open one would send the whole manifest to every task.

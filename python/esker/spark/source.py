@@ -57,6 +57,7 @@ class EskerSource(DataSource):
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
         self._version: int | None = None
+        self._entry: str | None = None
         self._delta: bool | None = None
         self._address: TableAddress | None = None
         self._is_copy = False
@@ -83,7 +84,7 @@ class EskerSource(DataSource):
 
             options.check_format("delta", address.uri)
             table = open_delta(address, options)
-            self._version = table.version()
+            self._version, self._entry = table.version(), table.metadata().id
             schema = delta_schema(table, options)
             if options.output == "partitions":
                 return PARTITION_SCHEMA
@@ -91,7 +92,7 @@ class EskerSource(DataSource):
             return schema
         options.check_format("lance", address.uri)
         snapshot = PinnedTable(address, lance_version(options))
-        self._version = snapshot.version
+        self._version, self._entry = snapshot.version, snapshot.entry
         schema = read_schema(snapshot, options)
         if options.output == "partitions":
             return PARTITION_SCHEMA
@@ -126,10 +127,10 @@ class EskerSource(DataSource):
         if self._delta:
             from esker.spark.delta_reader import DeltaReader
 
-            return DeltaReader(address, self._version, schema, options)
+            return DeltaReader(address, self._version, schema, options, self._entry)
         options.check_format("lance", address.uri)
         version = lance_version(options) if self._version is None else self._version
-        return EskerReader(address, version, schema, options)
+        return EskerReader(address, version, schema, options, self._entry)
 
     @in_words_of_spark()
     def writer(self, schema: StructType, overwrite: bool) -> EskerWriter | DeltaWriter:

@@ -18,12 +18,38 @@ from esker.spark.table import PinnedTable
 if TYPE_CHECKING:
     from esker.dataset import LanceDataset
 
-__all__ = ["pinned_table", "worker_dataset"]
+__all__ = ["check_entry", "pinned_table", "worker_dataset"]
 
 _MOST = 4
 _OPEN: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
 
 Table = TypeVar("Table")
+
+
+def check_entry(uri: str, version: int, expected: str, found: str) -> None:
+    """Checks that a version is that of the table at which the driver has looked.
+
+    Args:
+        uri: The table.
+        version: The version.
+        expected: What told it from another one with its number.
+        found: What tells the one that is there.
+
+    Raises:
+        CommitConflictError: The table was replaced by another one since.
+
+    Example:
+        >>> from esker.spark.worker_tables import check_entry
+        >>> check_entry("t.lance", 3, "a at 1", "a at 1")
+    """
+    if found != expected:
+        raise CommitConflictError(
+            f"expected version {version} of {uri} as the driver has read it ({expected}), found another one of that "
+            f"number ({found}): the table was replaced meanwhile; load the DataFrame again",
+            uri=uri,
+            version=version,
+            retryable=False,
+        )
 
 
 def pinned_table(address: TableAddress, version: int, entry: str | None) -> PinnedTable:
@@ -42,7 +68,7 @@ def pinned_table(address: TableAddress, version: int, entry: str | None) -> Pinn
     def opened() -> PinnedTable:
         found = PinnedTable(address, version)
         if entry is not None:
-            _check(address.uri, version, entry, found.entry)
+            check_entry(address.uri, version, entry, found.entry)
         return found
 
     return _kept(
@@ -98,17 +124,6 @@ def _seen(dataset: LanceDataset, path: str) -> tuple[int, int | None]:
     except NotFoundError:
         return -1, None
     return meta.size, meta.last_modified_us
-
-
-def _check(uri: str, version: int, expected: str, found: str) -> None:
-    if found != expected:
-        raise CommitConflictError(
-            f"expected version {version} of {uri} as the driver has read it ({expected}), found another one of that "
-            f"number ({found}): the table was replaced meanwhile; load the DataFrame again",
-            uri=uri,
-            version=version,
-            retryable=False,
-        )
 
 
 def _key(uri: str, version: int, options: Mapping[str, str]) -> tuple[Any, ...]:
