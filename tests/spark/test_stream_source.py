@@ -289,6 +289,32 @@ def test_a_table_that_was_reset_is_another_one(table: Table, tmp_path: Path) -> 
         query.batch()
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"startingVersion": 1, "ignoreDeletes": "true"}, {"startingVersion": 1, "readChangeFeed": "true"}],
+    ids=["all", "added", "feed"],
+)
+def test_tasks_of_a_batch_read_nothing_of_a_table_that_took_the_place_of_its_own(
+    table: Table, options: dict[str, object]
+) -> None:
+    """Tasks run later than the driver plans, and again after a failure."""
+    wanted = options if table.kind == "lance" else {}
+    table.append(ids(3, 5))
+    table.delete("id = 1")
+    query = Query(table.uri, **wanted)
+    query.start()
+    start = query.reader.initialOffset()
+    parts = query.reader.partitions(start, query.reader.latestOffset(start))
+    assert parts
+    shutil.rmtree(table.uri)
+    table.make(ids(10, 13))
+    table.append(ids(13, 15))
+    table.delete("id = 11")
+    for part in parts:
+        with pytest.raises((CommitConflictError, NotFoundError), match="start a new query"):
+            [*query.reader.read(part)]
+
+
 def test_a_version_that_was_cleaned_up_says_how_to_start_anew(table: Table) -> None:
     query = Query(table.uri)
     assert len(query.rows()) == 3

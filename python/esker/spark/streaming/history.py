@@ -17,7 +17,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from esker._native.store import Store
-from esker.exceptions import InvalidArgumentError, NotFoundError, SchemaMismatchError, UnsupportedError
+from esker.exceptions import CommitConflictError, InvalidArgumentError, NotFoundError, SchemaMismatchError, UnsupportedError
 from esker.spark.matching import check_read
 from esker.spark.options import TableAddress
 
@@ -33,6 +33,7 @@ __all__ = [
     "forgotten",
     "may_be_cleaned_up",
     "not_opened",
+    "replaced",
 ]
 
 START_ANEW = (
@@ -222,6 +223,29 @@ def forgotten(version: int, uri: str, *, has_next: bool) -> NotFoundError:
         f"table was replaced, and nobody can tell whether this is the same table; {rest if has_next else START_ANEW}",
         uri=uri,
         version=version,
+    )
+
+
+def replaced(uri: str, version: int, entry: str, found: str) -> CommitConflictError:
+    """The error for a table in whose place another one is by now.
+
+    Args:
+        uri: The table.
+        version: The version that the stream has read, or reads.
+        entry: What told it from that of another table.
+        found: What is there instead.
+
+    Example:
+        >>> from esker.spark.streaming.history import replaced
+        >>> replaced("t.lance", 3, "a", "version 1 as its newest one").message[:51]
+        'the stream has read t.lance up to version 3 (a), fo'
+    """
+    return CommitConflictError(
+        f"the stream has read {uri} up to version {version} ({entry}), found {found}: the table was replaced, reset or "
+        f"restored from a copy under the stream; {START_ANEW}",
+        uri=uri,
+        version=version,
+        retryable=False,
     )
 
 

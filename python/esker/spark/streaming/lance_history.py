@@ -374,7 +374,8 @@ class LanceHistory(TableHistory):
         origins = {version: names for version, names in found.items() if names is not None}
         # A branch may be reset before tasks open it: they read the commit at which the batch was planned.
         address = replace(self._reading.address, uri=pinned_uri(self.store, self._reading.address.uri))
-        return replace(self._reading, address=address, origins=origins or self._reading.origins)
+        entries = {manifest.version: entry_of(manifest) for manifest in manifests}
+        return replace(self._reading, address=address, origins=origins or self._reading.origins, entries=entries)
 
     def _origins(self, manifest: Manifest) -> tuple[Followed, ...] | None:
         """What a version calls the columns of the stream; None if it has them as they are."""

@@ -22,6 +22,7 @@ from esker.arrow.feed_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSI
 from esker.arrow.json_columns import stored_batch
 from esker.cached import cached_property
 from esker.exceptions import NotFoundError
+from esker.lance.log import entry_of
 from esker.lance.scan.options import ScanOptions
 from esker.lance.scan.scan import Scan
 from esker.lance.scan.take import take_row_ids
@@ -35,7 +36,7 @@ from esker.lance.version import TableVersion
 from esker.spark.cast import cast_batch
 from esker.spark.options import ReadOptions, TableAddress
 from esker.spark.session_settings import session_zone
-from esker.spark.streaming.history import READ_AGAIN, may_be_cleaned_up, not_opened
+from esker.spark.streaming.history import READ_AGAIN, may_be_cleaned_up, not_opened, replaced
 from esker.spark.streaming.version_columns import Followed, VersionColumns
 from esker.spark.types import exchange_schema
 from esker.spark.zoned_filter import instants_apart, row_filter, told_zone, zoned_predicate
@@ -63,6 +64,7 @@ class Reading:
         is_feed: Whether rows have the columns of a change feed.
         time_ns: When the version that is read was committed, in nanoseconds since the epoch.
         origins: By version, what it calls the columns; without those that have the columns as they were known.
+        entries: By version, what tells it from one with its number of another table, as the driver has read it.
     """
 
     address: TableAddress
@@ -74,6 +76,7 @@ class Reading:
     is_feed: bool
     time_ns: int = 0
     origins: Mapping[int, tuple[Followed, ...]] = field(default_factory=dict)
+    entries: Mapping[int, str] = field(default_factory=dict)
 
     def at(self, time_ns: int) -> Reading:
         """The same, for a version that was committed then."""
@@ -104,11 +107,17 @@ class Reading:
 
         Raises:
             NotFoundError: It was cleaned up, or its commit on a branch has expired.
+            CommitConflictError: The table was replaced since the batch was planned.
         """
         try:
-            return TableVersion.open(self.address.uri, version, storage_options=dict(self.address.storage_options))
+            table = TableVersion.open(self.address.uri, version, storage_options=dict(self.address.storage_options))
         except NotFoundError as error:
             raise not_opened(version, self.address, error) from None
+        expected, found = self.entries.get(version), entry_of(table.manifest)
+        if expected is not None and found != expected:
+            # A batch may wait for its tasks, or run them again, long after the driver has looked at the table.
+            raise replaced(self.address.uri, version, expected, f"another one of that number ({found})")
+        return table
 
     def columns(self, table: TableVersion) -> VersionColumns:
         """The columns of the stream in a version."""

@@ -24,7 +24,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from esker.cached import cached_property
 from esker.exceptions import CommitConflictError, EskerError, InvalidArgumentError, NotFoundError
 from esker.spark.packing import packed, target_bytes
-from esker.spark.streaming.history import START_ANEW, Piece, TableHistory, VersionPieces, cleaned_up, forgotten
+from esker.spark.streaming.history import Piece, TableHistory, VersionPieces, cleaned_up, forgotten, replaced
 from esker.spark.streaming.options import Limits, StreamReadOptions
 from esker.spark.streaming.position import Position
 from esker.spark.time_travel import first_version_since
@@ -274,13 +274,7 @@ class EskerStreamReader(MadeInWorkers, DataSourceStreamReader, _AvailableNow):  
         return True
 
     def _replaced(self, position: Position, found: str) -> CommitConflictError:
-        return CommitConflictError(
-            f"the stream has read {self._history.uri} up to version {position.version} ({position.entry}), found "
-            f"{found}: the table was replaced, reset or restored from a copy under the stream; {START_ANEW}",
-            uri=self._history.uri,
-            version=position.version,
-            retryable=False,
-        )
+        return replaced(self._history.uri, position.version, position.entry, found)
 
     def _advanced(self, start: Position, limits: Limits) -> Position:
         newest = self._newest()
