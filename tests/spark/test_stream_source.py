@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -149,6 +150,19 @@ def test_limits(table: Table, start: str | None) -> None:
     assert _ids(whole.batch(lifts_limits=True)) == list(range(12))
     versions = Query(table.uri, **options, maxVersionsPerTrigger=1)
     assert len([rows for rows in versions.batches() if rows]) == (1 if start is None else 4)
+
+
+def test_a_file_that_does_not_tell_its_rows_comes_after_one_that_has_more_than_a_batch_reads(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    deltalake.write_deltalake(uri, pa.table({"id": range(6), "p": ["a"] * 5 + ["b"]}), partition_by=["p"])
+    entry = Path(uri, "_delta_log", f"{0:020}.json")
+    actions = [json.loads(line) for line in entry.read_text().splitlines()]
+    for action in actions:
+        if action.get("add", {}).get("partitionValues") == {"p": "b"}:
+            del action["add"]["stats"]
+    entry.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    for start in ({}, {"startingVersion": 0}):
+        assert [_ids(rows) for rows in Query(uri, maxRowsPerTrigger=2, **start).batches()] == [[0, 1, 2, 3, 4], [5]]
 
 
 def test_rows_of_a_lance_table_are_limited_exactly_even_if_the_limit_changes(tmp_path: Path) -> None:

@@ -79,7 +79,10 @@ class Piece(ABC):
         """How many units from `first` on have so many rows, about, or fewer if these are all."""
         left = self.length - first
         there = self.rows_between(first, self.length)
-        return left if rows >= there else left * max(rows, 0) // there
+        if rows >= there:
+            return left
+        # A file that is taken whole may have more rows than were left: then not even files without any fit.
+        return left * rows // there if rows > 0 else 0
 
 
 @dataclass(frozen=True)
