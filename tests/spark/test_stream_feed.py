@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import esker
+import esker.delta
 from esker.exceptions import NotFoundError, SchemaMismatchError, UnsupportedError
 from tests.spark.jobs import read
 from tests.spark.streams import Query, ids
@@ -68,6 +69,26 @@ def test_what_happened_to_each_row(uri: str) -> None:
     ]
     few = Query(uri, readChangeFeed="true", startingVersion=first, maxRowsPerTrigger=1)
     assert _told(few.rows(), first) == EXPECTED
+
+
+@pytest.mark.parametrize("limit", ["maxRowsPerTrigger", "maxBytesPerTrigger"])
+@pytest.mark.parametrize(("kind", "vectors"), [("lance", False), ("delta", False), ("delta", True)])
+def test_limits_count_rows_that_are_deleted_and_updated(tmp_path: Path, kind: str, vectors: bool, limit: str) -> None:
+    uri, versions = str(tmp_path / "t"), 6
+    table: Any
+    if kind == "lance":
+        table = esker.write_dataset(ids(0, 40), uri, enable_stable_row_ids=True)
+    else:
+        vector = {"delta.enableDeletionVectors": str(vectors).lower()}
+        esker.delta.write_deltalake(uri, ids(0, 40), configuration={"delta.enableChangeDataFeed": "true", **vector})
+        table = esker.delta.DeltaTable(uri)
+    for number in range(versions // 2):
+        table.delete(f"id = {number}")
+    for number in range(10, 10 + versions // 2):
+        condition = {"where" if kind == "lance" else "predicate": f"id = {number}"}
+        table.update({"s": "'new'"}, **condition)
+    query = Query(uri, readChangeFeed="true", startingVersion=2 if kind == "lance" else 1, **{limit: 1})
+    assert [len({row["_commit_version"] for row in rows}) for rows in query.batches()] == [1] * versions
 
 
 def test_a_feed_without_a_starting_point_begins_with_all_rows(uri: str) -> None:

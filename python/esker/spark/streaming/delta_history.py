@@ -12,13 +12,13 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from esker._native.delta import Snapshot
+from esker._native.delta import Snapshot, canonical_path
 from esker._native.store import Store
 from esker.arrow.feed_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from esker.delta.definition.partition_text import partition_text
 from esker.delta.log.changes import read_change
 from esker.delta.log.conflict import CommitActions
-from esker.delta.log.entries import LOG, commit_path, newest_version
+from esker.delta.log.entries import LOG, commit_path, newest_version, read_actions
 from esker.delta.log.snapshots import load_snapshot, refresh_snapshot
 from esker.delta.read.change_feed import ChangeFeed, FileChange
 from esker.delta.read.conform import MappingMode, physical_name
@@ -334,15 +334,47 @@ class DeltaHistory(TableHistory):
                     _, changes = next(found)
             except NotFoundError as error:
                 raise cleaned_up(version, self.uri) from error
-            sizes: dict[str, tuple[int, int]] = {}
-            if not self._options.limits.is_none:
-                adds = read_change(self._store, self._snapshot.root, version).adds
-                sizes = {path: (_rows_of(add), int(add.get("size") or 0)) for path, add in adds.items()}
+            actions = {} if self._options.limits.is_none else self._changed_files(version)
             pieces: list[Piece] = [
-                _FilePiece(1, *sizes.get(change.file.path, (0, 0)), self._part(reader, change, times.get(version, 0)))
+                _FilePiece(
+                    1,
+                    self._changed_rows(reader, change, actions.get(change.file.path)),
+                    int(actions.get(change.file.path, {}).get("size") or 0),
+                    self._part(reader, change, times.get(version, 0)),
+                )
                 for change in changes
             ]
             yield VersionPieces(version, pieces, False)
+
+    def _changed_files(self, version: int) -> dict[str, dict[str, Any]]:
+        """What the entry of a version says of the files that it adds, removes or tells changes by, by their paths."""
+        try:
+            found = list(read_actions(self._store, version))
+        except NotFoundError:
+            # It was cleaned up since its files were found, which are there still.
+            return {}
+        return {
+            canonical_path(self._snapshot.root, action["path"]): action
+            for kind in ("remove", "add", "cdc")
+            for name, action in found
+            if name == kind
+        }
+
+    def _changed_rows(self, reader: TableFileReader, change: FileChange, action: Mapping[str, Any] | None) -> int:
+        """About how many rows of a file a version changed; 0 without a limit of rows."""
+        if self._options.limits.rows is None or action is None:
+            return 0
+        if change.only is not None:
+            return len(change.only)
+        rows = _rows_of(action)
+        if rows:
+            return rows - int((action.get("deletionVector") or {}).get("cardinality", 0))
+        try:
+            # Files of changes have no statistics, and removals need not repeat theirs.
+            return int(reader.footer(change.file).num_rows)
+        except (EskerError, OSError):
+            # Whoever reads the rows says what is wrong with the file.
+            return 0
 
     def _part(self, reader: TableFileReader, change: FileChange, time_ms: int) -> FileRows:
         return FileRows(

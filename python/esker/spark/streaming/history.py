@@ -17,7 +17,13 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from esker._native.store import Store
-from esker.exceptions import CommitConflictError, InvalidArgumentError, NotFoundError, SchemaMismatchError, UnsupportedError
+from esker.exceptions import (
+    CommitConflictError,
+    InvalidArgumentError,
+    NotFoundError,
+    SchemaMismatchError,
+    UnsupportedError,
+)
 from esker.spark.matching import check_read
 from esker.spark.options import TableAddress
 

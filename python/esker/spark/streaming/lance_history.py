@@ -307,16 +307,21 @@ class LanceHistory(TableHistory):
         reading = self._reading_of(before, manifest)
         by_id = {fragment.id: fragment for fragment in manifest.fragments()}
         found: list[Piece] = []
-        gone = sum(_gone(fragment, by_id.get(fragment.id)) for fragment in before.fragments())
-        if gone:
-            # At most so many: rows that an update moved are among them.
-            found.append(_ChangedPiece(gone, 0, 0, reading, version, "delete"))
+        moved = 0
         for kind, created in (("insert", True), ("update_preimage", False), ("update_postimage", False)):
             for number in manifest.fragments_of_versions(version - 1, version, created=created):
                 fragment = by_id[number]
+                moved += fragment.physical_rows if kind == "update_preimage" else 0
                 found.append(
                     _ChangedPiece(1, fragment.physical_rows, _size(fragment), reading, version, kind, number)  # type: ignore[arg-type]
                 )
+        lost = [(fragment, _gone(fragment, by_id.get(fragment.id))) for fragment in before.fragments()]
+        gone = sum(rows for _, rows in lost)
+        if gone:
+            # At most so many: rows that an update moved are among them.
+            deleted = max(gone - moved, 0)
+            size = sum(_size(fragment) * rows // max(fragment.physical_rows, 1) for fragment, rows in lost)
+            found.insert(0, _ChangedPiece(gone, deleted, size * deleted // gone, reading, version, "delete"))
         return found
 
     def _whole(self, manifest: Manifest, fragments: list[Fragment], change: ChangeKind | None) -> list[Piece]:
