@@ -7,9 +7,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import deltalake
 import lance
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -208,6 +210,20 @@ def test_an_upsert_need_not_have_generated_columns(spark: SparkSession, tmp_path
     assert [tuple(row.values()) for row in found] == [(1, 14, 7), (2, 12, 6), (3, 18, 9)]
     with pytest.raises(InvalidArgumentError, match="generated column 'twice'"):
         upsert(spark.createDataFrame([(3, 9, 1)], "k long, v long, twice long"), 3)
+
+
+@pytest.mark.parametrize("latest", [None, "by"])
+def test_an_upsert_by_uuids(spark: SparkSession, tmp_path: Path, latest: str | None) -> None:
+    uri, one, two = str(tmp_path / "t"), UUID(int=1), UUID(int=2)
+    kinds = pa.schema({"k": pa.uuid(), "by": pa.uuid(), "v": pa.int64()})
+    lance.write_dataset(pa.Table.from_pylist([{"k": one.bytes, "by": one.bytes, "v": 0}], kinds), uri)
+    upsert = _Upsert(TableAddress(uri, {}), ["k"], latest, {}, "query")
+    rows = [(one.bytes, two.bytes, 1), (two.bytes, one.bytes, 2)]
+    if latest is not None:
+        rows = [(one.bytes, one.bytes, 3), *rows]
+    upsert(spark.createDataFrame(rows, "k binary, by binary, v long"), 0)
+    found = lance.dataset(uri).to_table().sort_by("v").to_pylist()
+    assert [(row["k"], row["v"]) for row in found] == [(one, 1), (two, 2)]
 
 
 def test_an_upsert_refuses_keys_that_are_one_and_values_without_an_order(spark: SparkSession, tmp_path: Path) -> None:

@@ -280,9 +280,10 @@ def _once(rows: pa.Table, keys: list[str], latest: str | None, *, is_delta: bool
     found = rows.filter(named)
     if found.num_rows < 2:
         return rows
-    order = np.arange(found.num_rows) if latest is None else _ascending(found[latest])
+    order = np.arange(found.num_rows) if latest is None else _ascending(_stored(found[latest]))
     # A merge of Delta takes both zeros for one key, as SQL does; one of Lance does not.
-    values = [_as_sql_compares(found[name]) if is_delta else found[name] for name in keys]
+    stored = [_stored(found[name]) for name in keys]
+    values = [_as_sql_compares(each) if is_delta else each for each in stored]
     places = [str(place) for place in range(len(keys))]
     numbered = pa.table([*(value.take(order) for value in values), np.arange(len(order))], names=[*places, "rank"])
     last = numbered.group_by(places).aggregate([("rank", "max")])["rank_max"]
@@ -294,6 +295,14 @@ def _once(rows: pa.Table, keys: list[str], latest: str | None, *, is_delta: bool
             "keys; name the column whose highest value wins as latest, or drop duplicates before"
         )
     return pa.concat_tables([found.take(pa.array(order).take(last)), rows.filter(pc.invert(named))])
+
+
+def _stored(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values of an extension type, such as UUIDs, as they are stored: Arrow neither groups nor sorts others."""
+    kind = values.type
+    if not isinstance(kind, pa.BaseExtensionType):
+        return values
+    return _stored(pa.chunked_array([chunk.storage for chunk in values.chunks], kind.storage_type))
 
 
 def _ascending(values: pa.ChunkedArray) -> Any:
