@@ -12,9 +12,10 @@ import deltalake
 import lance
 import pyarrow as pa
 import pytest
+from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StructType
 
 import esker.spark
 from esker.exceptions import CommitConflictError, InvalidArgumentError, SchemaMismatchError, UnsupportedError
@@ -26,7 +27,7 @@ from esker.spark.reader import plan_slices
 from esker.spark.source import EskerSource
 from esker.spark.table import FragmentSize
 from tests.spark.conftest import load
-from tests.spark.jobs import read
+from tests.spark.jobs import read, wrote
 
 ROWS = 1_000
 FORMATS = ["lance", "delta"]
@@ -223,3 +224,21 @@ def test_errors_of_tasks_are_one_line_of_eskers(spark: SparkSession, tmp_path: P
         spark.range(1).write.format("esker").save(uri)
     with pytest.raises(ZeroDivisionError), esker.spark.errors():
         _ = 1 / 0
+
+
+@pytest.mark.parametrize("kind", ["lance", "delta"])
+def test_a_table_that_was_made_anew_is_not_read_on_as_the_one_before(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    uri, schema = str(tmp_path / "t"), StructType().add("id", LongType())
+    wrote(uri, schema, [{"id": 1}], tableFormat=kind)
+    found = esker.spark.read(spark, uri)
+    looked_up = esker.spark.lookup(spark.range(3), uri, on="id", how="inner") if kind == "lance" else None
+    shutil.rmtree(uri)
+    wrote(uri, schema, [{"id": 2}], tableFormat=kind)
+    for choose in (lambda: found.where("id = 2"), lambda: found.columns("id")):
+        with pytest.raises(CommitConflictError, match="was replaced meanwhile; load the DataFrame again"):
+            choose()
+    if looked_up is not None:
+        with pytest.raises(PythonException, match="was replaced meanwhile; load the DataFrame again"):
+            looked_up.collect()

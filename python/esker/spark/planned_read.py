@@ -46,6 +46,7 @@ class PlannedRead:
         parsed: The same, parsed.
         reader: What reads partitions in a task.
         schema: The Spark schema of the rows.
+        entry: What tells the version from one with its number of another table.
         num_rows: How many rows there are, if the table's metadata tell.
         partitions: What there is to read, for so many tasks at once; None if nobody knows how many.
         bytes_per_row: How many bytes a row has, if that is known.
@@ -56,6 +57,7 @@ class PlannedRead:
     parsed: ReadOptions
     reader: PartitionReader
     schema: StructType
+    entry: str
     num_rows: int | None
     partitions: Callable[[int | None], Sequence[InputPartition]]
     bytes_per_row: Callable[[], float] | None = None
@@ -97,9 +99,11 @@ def plan_read(options: Mapping[str, str]) -> PlannedRead:
         if parsed.changes is None:
             pinned["version"] = str(table.version())
         known = parsed.filter is None and parsed.changes is None
-        reader = DeltaReader(address, table.version(), schema, parsed, table.metadata().id)
+        table_id = table.metadata().id
+        reader = DeltaReader(address, table.version(), schema, parsed, table_id)
         rows = table._rows_by_statistics() if known else None
-        return PlannedRead(pinned, parsed, reader, schema, rows, reader.planned, frame_of_parquet=reader.by_spark)
+        by_spark = reader.by_spark
+        return PlannedRead(pinned, parsed, reader, schema, table_id, rows, reader.planned, frame_of_parquet=by_spark)
     parsed.check_format("lance", address.uri)
     snapshot = PinnedTable(address, lance_version(parsed))
     schema = read_schema(snapshot, parsed)
@@ -111,4 +115,4 @@ def plan_read(options: Mapping[str, str]) -> PlannedRead:
     def partitions(tasks: int | None) -> Sequence[InputPartition]:
         return plan_slices(snapshot.fragments(), replace(parsed, parallelism=parsed.parallelism or tasks))
 
-    return PlannedRead(pinned, parsed, scan, schema, rows, partitions, snapshot.bytes_per_row)
+    return PlannedRead(pinned, parsed, scan, schema, snapshot.entry, rows, partitions, snapshot.bytes_per_row)

@@ -15,6 +15,7 @@ from pyspark.sql import types as spark
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
 from esker.exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
+from esker.lance.log import entry_of
 from esker.lance.scan.take import take_row_ids, take_rows
 from esker.lance.system_columns import ROW_ID
 from esker.spark.cast import cast_batch
@@ -26,7 +27,7 @@ from esker.spark.table import PinnedTable
 from esker.spark.table_format import is_delta
 from esker.spark.table_read import TableRead
 from esker.spark.types import exchange_schema, spark_type
-from esker.spark.worker_tables import worker_dataset
+from esker.spark.worker_tables import check_entry, worker_dataset
 from esker.spark.worker_task import WorkerTask
 
 __all__ = ["lookup"]
@@ -129,14 +130,14 @@ def lookup(
     added = read_schema(table, ReadOptions(columns=tuple(names))) if names else StructType()
     shown = StructType([*frame.schema.fields, *(StructField(f.name, f.dataType, True) for f in added.fields)])
     left = exchange_schema(renamed(frame.schema, frame.columns))
-    right, number = exchange_schema(added), table.version
+    right, number, entry = exchange_schema(added), table.version, table.entry
     options = dict(address.storage_options)
 
     def looked_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for whole in batches:
             for start in range(0, whole.num_rows, _TAKEN_ROWS):
                 batch = whole.slice(start, _TAKEN_ROWS)
-                found, rows = _found(address.uri, number, options, key, names, batch.column(asked))
+                found, rows = _found(address.uri, number, entry, options, key, names, batch.column(asked))
                 if how == "inner":
                     there = pc.is_valid(rows)
                     batch, rows = batch.filter(there), rows.filter(there)
@@ -167,11 +168,12 @@ def _no_key(on: str, kind: str, where: str) -> InvalidArgumentError:
 
 
 def _found(
-    uri: str, version: int, options: dict[str, str], key: str, names: list[str], asked: pa.Array
+    uri: str, version: int, entry: str, options: dict[str, str], key: str, names: list[str], asked: pa.Array
 ) -> tuple[pa.Table, pa.Array]:
     """Rows of the table, and for each row that asks which of them it gets."""
     dataset = worker_dataset(uri, version, storage_options=options)
     table = dataset._table
+    check_entry(uri, version, entry, entry_of(table.manifest))
     if key == ROW_ID:
         wanted = pc.unique(asked.drop_null()).cast(pa.int64())
         ids = wanted.filter(pc.greater_equal(wanted, 0)).cast(pa.uint64())

@@ -22,6 +22,7 @@ from esker.spark.source import EskerSource
 from esker.spark.spelling import list_of_names
 from esker.spark.width import warn_of_width
 from esker.spark.wording import as_raised_by_esker
+from esker.spark.worker_tables import check_entry
 from esker.spark.worker_task import WorkerTask
 
 __all__ = ["TableRead", "partitions_of", "read"]
@@ -139,7 +140,10 @@ class TableRead:
         return F.broadcast(frame) if self._broadcast else frame
 
     def _but(self, **options: str) -> TableRead:
-        return TableRead(self._spark, {**self._plan.options, **options}, broadcast=self._broadcast)
+        made = TableRead(self._spark, {**self._plan.options, **options}, broadcast=self._broadcast)
+        # It is planned anew: another table may be there by now, which has a version of that number.
+        check_entry(made._plan.options["path"], self.version, self._plan.entry, made._plan.entry)
+        return made
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name in ("_frame", "_plan", "_spark"):

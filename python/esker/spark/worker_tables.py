@@ -26,12 +26,12 @@ _OPEN: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
 Table = TypeVar("Table")
 
 
-def check_entry(uri: str, version: int, expected: str, found: str) -> None:
+def check_entry(uri: str, version: int | None, expected: str, found: str) -> None:
     """Checks that a version is that of the table at which the driver has looked.
 
     Args:
         uri: The table.
-        version: The version.
+        version: The version; None for all of them, of a change data feed.
         expected: What told it from another one with its number.
         found: What tells the one that is there.
 
@@ -43,9 +43,10 @@ def check_entry(uri: str, version: int, expected: str, found: str) -> None:
         >>> check_entry("t.lance", 3, "a at 1", "a at 1")
     """
     if found != expected:
+        what, other = ("", "one") if version is None else (f"version {version} of ", "one of that number")
         raise CommitConflictError(
-            f"expected version {version} of {uri} as the driver has read it ({expected}), found another one of that "
-            f"number ({found}): the table was replaced meanwhile; load the DataFrame again",
+            f"expected {what}{uri} as the driver has read it ({expected}), found another {other} ({found}): the table "
+            "was replaced meanwhile; load the DataFrame again",
             uri=uri,
             version=version,
             retryable=False,
