@@ -17,11 +17,12 @@ from pyspark.sql import types as T
 from esker.delta import DeltaTable
 from esker.delta import Field as DeltaField
 from esker.delta import Schema as DeltaSchema
-from esker.exceptions import EskerError, SchemaMismatchError
+from esker.exceptions import EskerError, InvalidArgumentError, SchemaMismatchError
 from esker.spark.matching import check_append
 from esker.spark.spelling import spelled_as
 from esker.spark.types import table_schema
 from tests.spark.jobs import read, wrote
+from tests.spark.streams import Batch
 
 NOON = dt.datetime(2024, 7, 1, 12, 0, 0, 1)
 VALUES: dict[str, tuple[T.DataType, list[Any]]] = {
@@ -243,3 +244,27 @@ def test_a_user_reads_a_column_as_another_type_of_its_kind_only(tmp_path: Path) 
             read(uri, T.StructType().add("w", T.IntegerType()))
         with pytest.raises(SchemaMismatchError, match="'id' expected timestamp, found bigint"):
             read(uri, T.StructType().add("id", T.TimestampType()))
+
+
+def test_columns_of_json_take_texts_and_stay_what_they_are(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    kinds = pa.schema({"id": pa.int64(), "j": pa.json_()})
+    lance.write_dataset(pa.Table.from_pylist([{"id": 1, "j": "[1]"}], kinds), uri, data_storage_version="2.2")
+    frame = T.StructType().add("id", T.LongType()).add("j", T.StringType())
+    wrote(uri, frame, [{"id": 2, "j": '{"a":2}'}, {"id": 3, "j": None}])
+    Batch(uri, frame, "query", 0, maxFilesPerCommit=1).run([{"id": 4, "j": "{}"}], [{"id": 5, "j": "[5]"}])
+    expected = [(1, "[1]"), (2, '{"a":2}'), (3, None), (4, "{}"), (5, "[5]")]
+    found = lance.dataset(uri).to_table()
+    assert sorted((row["id"], row["j"]) for row in found.to_pylist()) == expected
+    assert sorted((row["id"], row["j"]) for row in read(uri)) == expected
+    assert lance.dataset(uri).to_table(filter="json_get_int(j, 'a') = 2")["id"].to_pylist() == [2]
+    # Bytes would be taken for JSON as files hold it, which nobody could read.
+    binary = T.StructType().add("id", T.LongType()).add("j", T.BinaryType())
+    with pytest.raises(SchemaMismatchError, match="'j' expected string, found binary"):
+        wrote(uri, binary, [{"id": 6, "j": b"{}"}])
+    with pytest.raises(InvalidArgumentError, match="column 'j', row 0: Failed to encode JSON"):
+        wrote(uri, frame, [{"id": 6, "j": "no JSON"}])
+    wrote(uri, frame, [{"id": 7, "j": "[7]"}], overwrite=True)
+    assert lance.dataset(uri).schema == found.schema
+    wrote(uri, frame, [{"id": 8, "j": "no JSON"}], overwrite=True, overwriteSchema="true")
+    assert lance.dataset(uri).to_table().to_pylist() == [{"id": 8, "j": "no JSON"}]

@@ -226,6 +226,16 @@ def test_an_upsert_by_uuids(spark: SparkSession, tmp_path: Path, latest: str | N
     assert [(row["k"], row["v"]) for row in found] == [(one, 1), (two, 2)]
 
 
+def test_an_upsert_takes_texts_for_columns_of_json(spark: SparkSession, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    kinds = pa.schema({"k": pa.int64(), "j": pa.json_()})
+    lance.write_dataset(pa.Table.from_pylist([{"k": 1, "j": "[1]"}], kinds), uri, data_storage_version="2.2")
+    upsert = _Upsert(TableAddress(uri, {}), ["k"], None, {}, "query")
+    upsert(spark.createDataFrame([(1, '{"a":1}'), (2, None)], "k long, j string"), 0)
+    found = lance.dataset(uri).to_table().sort_by("k").to_pylist()
+    assert found == [{"k": 1, "j": '{"a":1}'}, {"k": 2, "j": None}]
+
+
 def test_an_upsert_refuses_keys_that_are_one_and_values_without_an_order(spark: SparkSession, tmp_path: Path) -> None:
     rows = spark.readStream.format("rate").load().selectExpr("value AS k", "array(value) AS l", "struct(value) AS s")
     with pytest.raises(InvalidArgumentError, match="each key once, found k, K"):

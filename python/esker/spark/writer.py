@@ -26,6 +26,7 @@ from pyspark.sql.types import StructType
 
 from esker._native.schema import Schema
 from esker._native.table import Manifest
+from esker.arrow.json_columns import shown_schema, stored_batch, stored_schema
 from esker.exceptions import (
     AlreadyExistsError,
     CommitConflictError,
@@ -79,9 +80,11 @@ class EskerWriter(MadeInWorkers, DataSourceArrowWriter):
         if self._plan is None or self._plan.is_known_to_be_applied:
             return FragmentsMessage(())
         wanted = self._plan.arrow_schema
+        # JSON comes as text, as reads show it.
+        shown = shown_schema(wanted)
         named = (batch.rename_columns(spelled_as(batch.schema.names, wanted.names)) for batch in iterator)
         store = self._plan.store()
-        fragments = self._plan.write(store, (cast_batch(batch, wanted) for batch in named))
+        fragments = self._plan.write(store, (_stored(cast_batch(batch, shown), wanted) for batch in named))
         return FragmentsMessage(fragments, hand_over(store))
 
     @in_words_of_spark()
@@ -234,15 +237,21 @@ def _planned_schema(
 ) -> Schema:
     if manifest is not None and not overwrite:
         # The table's own schema, since a new one may get other field ids.
-        there = pa.schema(manifest.schema)
+        there = shown_schema(pa.schema(manifest.schema))
         check_append(renamed(schema, there.names), there, address.uri)
         check_vectors(options.vectors or {}, there)
         return manifest.schema
-    kept = None if manifest is None or options.overwrite_schema else pa.schema(manifest.schema)
-    made = Schema.from_arrow(replacing_schema(schema, kept, options.vectors))
+    kept = None if manifest is None or options.overwrite_schema else shown_schema(pa.schema(manifest.schema))
+    made = Schema.from_arrow(stored_schema(replacing_schema(schema, kept, options.vectors)))
     # The commit would refuse the same, after all tasks have run.
     made.check_column_names(None if manifest is None else manifest.schema)
     return made
+
+
+def _stored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch as files hold it: JSON as JSONB."""
+    made = stored_batch(batch)
+    return batch if made is batch else pa.RecordBatch.from_arrays(made.columns, schema=schema)
 
 
 def _fragments(messages: Sequence[WriterCommitMessage | None]) -> list[bytes]:

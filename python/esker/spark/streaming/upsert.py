@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
 import esker
+from esker.arrow.json_columns import shown_schema
 from esker.exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
 from esker.lance.commit import is_applied
 from esker.lance.merge.merge import key_columns
@@ -186,7 +187,7 @@ class _Upsert:
         if is_applied(table.manifest, *application):
             return
         keys = key_columns(table, self.keys)
-        rows = self._rows(frame, table.schema, keys)
+        rows = self._rows(frame, shown_schema(table.schema), keys)
         if rows.num_rows == 0:
             return
         dataset = esker.dataset(self.address.uri, storage_options=dict(self.address.storage_options))
