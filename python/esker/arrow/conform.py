@@ -63,12 +63,26 @@ def _require_same_columns(expected: list[pa.Field], found: list[pa.Field], paren
                     expected=str(field.type),
                 )
             continue
-        _require_same_json(field, other, column)
+        require_same_json(field, other, column)
         _require_same_type(field.type, other.type, column)
 
 
-def _require_same_json(expected: pa.Field, found: pa.Field, column: str) -> None:
-    """Checks that both are JSON, or neither: the bytes of other values are no JSONB."""
+def require_same_json(expected: pa.Field, found: pa.Field, column: str) -> None:
+    """Checks that both are JSON, or neither, at any depth: the bytes of other values are no JSONB.
+
+    Types do not tell: JSON is stored as large binary values are.
+
+    Args:
+        expected: The table's field.
+        found: That of the rows, as files would hold it.
+        column: Its path, for the error.
+
+    Raises:
+        SchemaMismatchError: One of them is JSON, the other is not.
+
+    Example:
+        `require_same_json(table.field("j"), rows.field("j"), "j")`
+    """
     stored = [(field.metadata or {}).get(b"ARROW:extension:name") == b"lance.json" for field in (expected, found)]
     if stored[0] != stored[1] and not pa.types.is_null(found.type):
         names = [
@@ -80,6 +94,10 @@ def _require_same_json(expected: pa.Field, found: pa.Field, column: str) -> None
             expected=names[0],
             found=names[1],
         )
+    own, other = _storage(expected.type), _storage(found.type)
+    if own == other:
+        for child, like in zip(_children(own), _children(other), strict=True):
+            require_same_json(child, like, f"{column}.{child.name}")
 
 
 def _require_same_type(expected: pa.DataType, found: pa.DataType, column: str) -> None:
@@ -89,10 +107,10 @@ def _require_same_type(expected: pa.DataType, found: pa.DataType, column: str) -
     if expected == found:
         return
     if pa.types.is_struct(expected) and pa.types.is_struct(found):
-        children = [[t.field(i) for i in range(t.num_fields)] for t in (expected, found)]
-        _require_same_columns(children[0], children[1], f"{column}.")
+        _require_same_columns(_children(expected), _children(found), f"{column}.")
         return
     if _same_list(expected, found):
+        require_same_json(expected.value_field, found.value_field, f"{column}.item")
         _require_same_type(expected.value_type, found.value_type, f"{column}.item")
         return
     raise SchemaMismatchError(
@@ -101,6 +119,10 @@ def _require_same_type(expected: pa.DataType, found: pa.DataType, column: str) -
         expected=str(expected),
         found=str(found),
     )
+
+
+def _children(type_: pa.DataType) -> list[pa.Field]:
+    return [type_.field(i) for i in range(type_.num_fields)]
 
 
 def _storage(type_: pa.DataType) -> pa.DataType:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..._native.expr import Expression
 from ...arrow.blob_arrays import holds_blobs
-from ...arrow.json_columns import as_json_text, is_jsonb, stored_batch
+from ...arrow.json_columns import as_json_text, has_jsonb, is_jsonb, stored_batch
 from ...arrow.nested import struct_of
 from ...arrow.paths import parts_of
 from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
@@ -90,6 +90,9 @@ def _values(expression: Expression, batch: pa.RecordBatch, field: pa.Field, colu
         values = _json_values(pa.array(expression.evaluate(read)), column)
     else:
         values = within_precision(pa.array(expression.evaluate(read, data_type=storage)), column)
+        if has_jsonb(pa.schema([field])):
+            # Binary values of another column, or of a field in it, have the type of JSONB.
+            as_json_text(pa.record_batch([values], pa.schema([field])))
     if values.null_count and not field.nullable and column in batch.schema.names:
         raise SchemaMismatchError(f"expected no nulls in column {column!r}, found one in {expression}", column=column)
     return pa.ExtensionArray.from_storage(type_, values) if storage is not type_ else values

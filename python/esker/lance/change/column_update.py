@@ -12,7 +12,7 @@ from ..._native import table as native
 from ..._native.deletion import RowsToDelete
 from ...arrow.blob_arrays import holds_blobs, to_blobs
 from ...arrow.combining import combined, without_null_values
-from ...arrow.conform import conform
+from ...arrow.conform import conform, require_same_json
 from ...arrow.incoming import coerce_reader
 from ...exceptions import InvalidArgumentError, SchemaMismatchError
 from ..scan.options import ScanOptions
@@ -141,4 +141,5 @@ def _like(found: pa.Field, table: pa.Schema) -> pa.Field:
             expected=str(expected.type),
             found=str(found.type),
         )
+    require_same_json(expected, found, found.name)
     return expected
