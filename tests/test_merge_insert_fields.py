@@ -178,3 +178,59 @@ def test_a_field_that_another_writer_dropped_meanwhile_is_named(uri: str) -> Non
     dataset.update({"v": "0"})
     with pytest.raises(SchemaMismatchError, match="s.a"):
         builder.execute(SOURCES["one field"])
+
+
+TYPED = pa.struct([("x", pa.int32()), ("y", pa.string())])
+REPLACED: dict[str, tuple[pa.Array, Any, str | None]] = {
+    "a field that is required now": (
+        pa.array([{"x": 1, "y": "a"}] * 2, TYPED),
+        lambda it: it.alter_columns({"path": "c.y", "nullable": False}),
+        None,
+    ),
+    "another type": (
+        pa.array([1, 2], pa.int32()),
+        lambda it: it.alter_columns({"path": "c", "data_type": pa.int64()}),
+        "expected int64, found int32|should have type int64 but type was int32",
+    ),
+    "json in place of bytes": (
+        pa.array([b"hello"] * 2, pa.large_binary()),
+        lambda it: (it.drop_columns(["c"]), it.add_columns(pa.schema([pa.field("c", pa.json_(pa.string()))]))),
+        "should have type json|does not match the file schema",
+    ),
+    "bytes in place of json": (
+        pa.ExtensionArray.from_storage(pa.json_(pa.string()), pa.array(["[1]"] * 2)),
+        lambda it: (it.drop_columns(["c"]), it.add_columns(pa.schema([pa.field("c", pa.large_binary())]))),
+        "but type was json|does not match the file schema",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REPLACED)
+@pytest.mark.parametrize("more", [{}, {"v": [5, 5]}], ids=["all columns", "some columns"])
+def test_a_source_is_fitted_to_what_others_have_made_of_its_columns(uri: str, case: str, more: Any) -> None:
+    values, change, refused = REPLACED[case]
+    source = pa.table({"k": [1, 9], "c": values})
+    ours, theirs = pair(uri, pa.table({"k": [0, 1], "c": values, **more}))
+    for stale in (ours, theirs):
+        change((esker if stale is ours else lance).dataset(stale.uri))
+        builder = upsert(stale.merge_insert("k"))
+        if refused is None:
+            assert builder.execute(source)["num_updated_rows"] == 1
+        else:
+            with pytest.raises(SchemaMismatchError if stale is ours else OSError, match=refused):
+                builder.execute(source)
+    assert esker.dataset(ours.uri).version == lance.dataset(theirs.uri).version
+    same_rows(esker.dataset(ours.uri), lance.dataset(theirs.uri))
+
+
+@pytest.mark.parametrize("limit", [None, 1 << 20], ids=["in memory", "on disk"])
+def test_keys_are_found_in_a_column_that_others_have_cast(uri: str, limit: int | None) -> None:
+    keys = pa.table({"k": pa.array(range(500_000), pa.int32())})
+    stale = esker.write_dataset(keys, uri)
+    esker.dataset(uri).alter_columns({"path": "k", "data_type": pa.int64()})
+    stream = pa.RecordBatchReader.from_batches(keys.schema, keys.slice(0, 400_000).to_batches(max_chunksize=10_000))
+    builder = stale.merge_insert("k").when_matched_delete()
+    if limit is not None:
+        builder = builder.memory_limit(limit)
+    assert builder.execute(stream)["num_deleted_rows"] == 400_000
+    assert esker.dataset(uri).count_rows() == 100_000

@@ -101,6 +101,12 @@ def is_jsonb(field: pa.Field) -> bool:
     return bool((field.metadata or {}).get(_NAME) == _STORED.encode())
 
 
+def json_within(field: pa.Field) -> tuple[bool, tuple[object, ...]]:
+    """Whether a column is JSON as files hold it, and the same of each field within it."""
+    type_ = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
+    return is_jsonb(field), tuple(json_within(type_.field(i)) for i in range(type_.num_fields))
+
+
 def as_json_text(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with JSON columns as text.
 

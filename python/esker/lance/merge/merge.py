@@ -25,7 +25,7 @@ from ..write.request import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_FIL
 from .clauses import MergeClauses
 from .in_place import check_columns_only, merged_columns
 from .outcome import NOTHING, ExecuteResult, PreparedMerge
-from .source import MergeRows, check_columns
+from .source import ALL_IN_MEMORY, MergeRows, check_columns, fits
 
 
 @dataclass
@@ -104,6 +104,8 @@ def prepare(
     """
     clauses = spec.clauses
     check_columns(source.schema, table.schema, on=spec.on, insert=clauses.insert, update=clauses.updates)
+    if not fits(source.schema, table.schema, spec.on):
+        source = _conformed_again(table, spec, source)
     request = MergeRequest(
         on=spec.on,
         when_matched=clauses.when_matched,
@@ -121,6 +123,19 @@ def prepare(
         return merged_columns(table, source.rows, request, spec.on)
     has_blobs = any(holds_blobs(column.type) for column in pa.schema(table.manifest.schema))
     return PreparedMerge.of(merge(store or table.store, table.manifest, source.rows, request), has_blobs=has_blobs)
+
+
+def _conformed_again(table: TableVersion, spec: MergeSpecification, source: KeptSource) -> KeptSource:
+    """The source in the columns of a version in which others have changed them since the rows were kept.
+
+    Raises:
+        SchemaMismatchError: A column has another type now.
+    """
+    kept = pa.RecordBatchReader.from_stream(source.rows)
+    insert, update = spec.clauses.insert, spec.clauses.updates
+    rows = MergeRows(kept, None, table=table.schema, on=spec.on, insert=insert, update=update)
+    limit = spec.memory_limit // 4 if source.rows.spilled_bytes else ALL_IN_MEMORY
+    return KeptSource(rows.schema, rows.keep(limit))
 
 
 def execute(

@@ -14,6 +14,7 @@ from ...arrow.batch_source import BatchSource
 from ...arrow.blob_arrays import holds_blobs
 from ...arrow.conform import conform
 from ...arrow.incoming import ReaderLike, coerce_reader
+from ...arrow.json_columns import json_within
 from ...arrow.struct_offsets import rebased
 from ...exceptions import InvalidArgumentError, SchemaMismatchError
 from ...progress import Progress
@@ -78,6 +79,19 @@ class MergeRows:
         limit = ALL_IN_MEMORY if self._materialized else memory_limit
         source = self._source.counted(progress, "reading rows to merge")
         return source.feed(lambda reader: MergeSource(rebased(reader), memory_limit=limit))
+
+
+def fits(source: pa.Schema, table: pa.Schema, on: Sequence[str]) -> bool:
+    """Whether a source that was conformed to a table's columns still has their types.
+
+    Other writers may have replaced a column by one of the same name. JSON and other bytes are stored alike: what the
+    fields say tells them apart.
+    """
+    known = frozenset(table.names)
+    pairs = [(own, _present(table.field(own.name), own, on)) for own in source if own.name in known]
+    return len(pairs) == len(source) and all(
+        own.type == wanted.type and json_within(own) == json_within(wanted) for own, wanted in pairs
+    )
 
 
 def _of_keys(source: BatchSource, on: Sequence[str]) -> BatchSource:
