@@ -415,3 +415,32 @@ def test_duckdb_and_polars_read_json_as_text(pair: tuple[esker.LanceDataset, Any
     assert duckdb.sql("SELECT CAST(j AS VARCHAR) FROM dataset WHERE i = 3").fetchall() == [("[1,2,3]",)]
     frame: Any = polars.from_arrow(dataset.to_table(columns=["j"], filter="i = 3"))
     assert frame["j"].to_list() == ["[1,2,3]"]
+
+
+@pytest.mark.parametrize("shape", ["struct", "list"])
+def test_a_cast_makes_json_of_the_text_within_a_value(tmp_path: Path, shape: str) -> None:
+    rows = _within(pa.array(['{"a":1}', "[255]"]), shape)
+    dataset = esker.write_dataset(rows, str(tmp_path / "t"), data_storage_version="2.2")
+    wanted = _within(_json(['{"a":1}', "[255]"]), shape)
+    dataset.alter_columns({"path": "j", "data_type": wanted.schema.field("j").type})
+    assert dataset.to_table()["j"] == lance.dataset(dataset.uri).to_table()["j"] == wanted["j"]
+    # It has this type already, so that nothing is written.
+    dataset.alter_columns({"path": "j", "data_type": wanted.schema.field("j").type})
+    assert esker.dataset(dataset.uri).to_table()["j"] == wanted["j"]
+    damaged = esker.write_dataset(_within(pa.array(["{"]), shape), str(tmp_path / "damaged"))
+    with pytest.raises(SchemaMismatchError, match="JSON"):
+        damaged.alter_columns({"path": "j", "data_type": wanted.schema.field("j").type})
+
+
+@pytest.mark.parametrize("type_", [pa.string(), pa.binary(), pa.large_binary()], ids=str)
+@pytest.mark.parametrize("shape", ["struct", "list"])
+def test_json_within_a_value_is_not_cast_as_its_stored_bytes(tmp_path: Path, shape: str, type_: pa.DataType) -> None:
+    rows = _within(_json(['"abc"', '{"a":1}']), shape)
+    dataset = esker.write_dataset(rows, str(tmp_path / "t"), data_storage_version="2.2")
+    with pytest.raises(UnsupportedError, match="holds JSON"):
+        dataset.alter_columns({"path": "j", "data_type": _within(pa.array([], type_), shape).schema.field("j").type})
+    with pytest.raises(OSError, match="Cannot cast column"):
+        lance.dataset(dataset.uri).alter_columns(
+            {"path": "j", "data_type": _within(pa.array([], pa.int8()), shape).schema.field("j").type}
+        )
+    assert dataset.to_table() == rows

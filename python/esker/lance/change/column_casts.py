@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ..._native import table as native
 from ..._native.schema import Field, Schema
-from ...arrow.json_columns import is_json_text, is_jsonb, stored_batch, stored_schema
+from ...arrow.json_columns import has_json_text, has_jsonb, is_json_text, json_within, stored_batch, stored_schema
 from ...arrow.nested import mask_of, offsets_of, struct_of
 from ...arrow.paths import names_along, path_of
 from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
@@ -74,8 +74,10 @@ def _is_list(type_: pa.DataType) -> bool:
 
 def is_of_type(column: pa.Field, type_: pa.DataType) -> bool:
     """Whether a column has a type already. An extension type and its storage type are different types."""
-    if is_jsonb(column) and is_json_text(type_):
-        return True
+    given = pa.schema([column.with_type(type_).remove_metadata()])
+    if has_jsonb(pa.schema([column])) or has_json_text(given):
+        stored = stored_schema(given).field(0)
+        return bool(column.type == stored.type) and json_within(column) == json_within(stored)
     if isinstance(column.type, pa.BaseExtensionType) or isinstance(type_, pa.BaseExtensionType):
         return bool(column.type == type_)
     return bool(column.type == type_) and EXTENSION_NAME not in (column.metadata or {})
@@ -101,10 +103,10 @@ def cast_fields(
         old = schema.find(path)
         if old is None:
             raise InvalidArgumentError(f"expected a column of the table to cast, found {path!r}", column=path)
-        if (old.metadata or {}).get("ARROW:extension:name") == b"lance.json":
+        if has_jsonb(pa.schema([field_at(table, path)])):
             raise UnsupportedError(
-                f"column {path!r} is JSON, whose stored bytes are no values of type {type_}; add a column with what is "
-                "wanted of it, such as json_get_string(...)",
+                f"column {path!r} is JSON or holds JSON, whose stored bytes are no values of type {type_}; add a "
+                "column with what is wanted of it, such as json_get_string(...)",
                 column=path,
                 type=str(type_),
             )
@@ -200,7 +202,8 @@ def _cast_at(values: pa.Array, type_: pa.DataType, path: str, types: Mapping[str
 def _cast(column: pa.Array, type_: pa.DataType, path: str) -> pa.Array:
     values = column.storage if isinstance(column, pa.ExtensionArray) else column
     if not isinstance(type_, pa.BaseExtensionType):
-        return values.cast(type_)
+        # JSON within structs and lists: what was cast to it is text.
+        return stored_batch(pa.record_batch([values.cast(type_)], names=[path])).column(0)
     if is_json_text(type_):
         texts = pa.ExtensionArray.from_storage(type_, values.cast(type_.storage_type))
         return stored_batch(pa.record_batch([texts], names=[path])).column(0)
