@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 ALL_IN_MEMORY = 2**63
 _ANY_INTEGER = pa.decimal128(20, 0)
+_LAYOUTS = (
+    (pa.string(), pa.large_string(), pa.string_view()),
+    (pa.binary(), pa.large_binary(), pa.binary_view()),
+)
+"""Types that hold the same values."""
 
 
 class MergeRows:
@@ -55,7 +60,7 @@ class MergeRows:
         source = coerce_reader(data_obj, schema)
         check_input_schema(source.schema)
         if not insert and not update:
-            source = _whole_numbers(_of_keys(source, on), table)
+            source = _texts(_whole_numbers(_of_keys(source, on), table), table)
         check_columns(source.schema, table, on=on, insert=insert, update=update)
         # Columns that the source lacks keep their values, or are null in new rows: conform to the others only.
         given = frozenset(source.schema.names)
@@ -131,6 +136,26 @@ def _whole_numbers(source: BatchSource, table: pa.Schema) -> BatchSource:
         return batch.cast(wanted)
 
     return source.map(wanted, cast)
+
+
+def _texts(source: BatchSource, table: pa.Schema) -> BatchSource:
+    """Keys that are texts, or bytes, in another layout than the table's, as those of polars and of categories are."""
+    known = frozenset(table.names)
+    fields = [
+        field.with_type(table.field(field.name).type)
+        if field.name in known and _is_like(field.type, table.field(field.name).type)
+        else field
+        for field in source.schema
+    ]
+    wanted = pa.schema(fields, metadata=source.schema.metadata)
+    return source if wanted.types == source.schema.types else source.map(wanted, lambda batch: batch.cast(wanted))
+
+
+def _is_like(found: pa.DataType, expected: pa.DataType) -> bool:
+    """Whether both hold texts, or both bytes of any length; those that are found may be of a dictionary."""
+    if pa.types.is_dictionary(found):
+        found = found.value_type
+    return any(found in kinds and expected in kinds for kinds in _LAYOUTS)
 
 
 def _bounds(type_: pa.DataType) -> tuple[pa.Scalar, pa.Scalar]:
