@@ -7,10 +7,12 @@ import decimal
 import math
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import lance
 import pandas
+import polars
 import pyarrow as pa
 import pytest
 
@@ -373,3 +375,32 @@ def test_a_numbered_merge_happens_once(uri: str) -> None:
 )
 def test_a_condition_may_name_columns_that_make_no_difference(uri: str, condition: str) -> None:
     merge_both(uri, ROWS, SOURCE, "id", lambda m: m.when_matched_update_all(condition))
+
+
+def _no_rows() -> dict[str, Any]:
+    return {
+        "table": pa.table({"id": [], "x": []}),
+        "batch": pa.record_batch({"id": pa.array([], pa.float64()), "x": pa.array([], pa.binary())}),
+        "pandas": pandas.DataFrame({"id": [], "x": []}),
+        "polars": polars.DataFrame({"id": [], "x": []}),
+    }
+
+
+@pytest.mark.parametrize("kind", _no_rows())
+def test_a_source_without_rows_has_columns_of_any_types(tmp_path: Path, kind: str) -> None:
+    """Empty data frames have types by chance."""
+    table = pa.table({"id": [1, 2], "x": ["a", "b"]})
+    for library in (lance, esker):
+        uri = str(tmp_path / library.__name__)
+        dataset: Any = library.write_dataset(table, uri)
+        merge = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+        assert not any(
+            merge.execute(_no_rows()[kind])[f"num_{what}_rows"] for what in ("inserted", "updated", "deleted")
+        )
+        assert library.dataset(uri).to_table() == table
+        library.dataset(uri).merge_insert("id").when_not_matched_by_source_delete("id = 2").execute(_no_rows()[kind])
+        assert library.dataset(uri).to_table() == table.slice(0, 1)
+    # A stream may have rows yet.
+    reader = pa.RecordBatchReader.from_batches(_no_rows()["table"].schema, [])
+    with pytest.raises(SchemaMismatchError, match="cast it first"):
+        esker.dataset(uri).merge_insert("id").when_matched_update_all().execute(reader)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -59,6 +59,8 @@ class MergeRows:
     ) -> None:
         source = coerce_reader(data_obj, schema)
         check_input_schema(source.schema)
+        if _is_empty(data_obj):
+            source = _like(source, table)
         if not insert and not update:
             source = _texts(_whole_numbers(_of_keys(source, on), table), table)
         check_columns(source.schema, table, on=on, insert=insert, update=update)
@@ -97,6 +99,24 @@ def fits(source: pa.Schema, table: pa.Schema, on: Sequence[str]) -> bool:
     return len(pairs) == len(source) and all(
         own.type == wanted.type and json_within(own) == json_within(wanted) for own, wanted in pairs
     )
+
+
+def _is_empty(data_obj: ReaderLike) -> bool:
+    """Whether these are columns without rows: those of data frames and of Python lists have types by chance then."""
+    if isinstance(data_obj, pa.Table | pa.RecordBatch):
+        return bool(data_obj.num_rows == 0)
+    if isinstance(data_obj, dict):
+        return not any(len(values) for values in data_obj.values())
+    frame: Any = data_obj
+    return hasattr(frame, "columns") and hasattr(frame, "__len__") and len(frame) == 0
+
+
+def _like(source: BatchSource, table: pa.Schema) -> BatchSource:
+    """A source without rows in the table's types."""
+    known = frozenset(table.names)
+    fields = [table.field(field.name) if field.name in known else field for field in source.schema]
+    wanted = pa.schema(fields, metadata=source.schema.metadata)
+    return source.map(wanted, lambda batch: pa.RecordBatch.from_pylist([], schema=wanted))
 
 
 def _of_keys(source: BatchSource, on: Sequence[str]) -> BatchSource:
