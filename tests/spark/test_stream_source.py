@@ -152,15 +152,32 @@ def test_limits(table: Table, start: str | None) -> None:
     assert len([rows for rows in versions.batches() if rows]) == (1 if start is None else 4)
 
 
+def _without_statistics(uri: str, version: int, wanted: Any) -> None:
+    """Takes the statistics of files out of an entry of a log."""
+    entry = Path(uri, "_delta_log", f"{version:020}.json")
+    actions = [json.loads(line) for line in entry.read_text().splitlines()]
+    for action in actions:
+        if "add" in action and wanted(action["add"]):
+            del action["add"]["stats"]
+    entry.write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+
+def test_files_that_do_not_tell_their_rows_are_counted_by_their_footers(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    rows = pa.table({"id": range(12), "p": [n // 3 for n in range(12)]})
+    deltalake.write_deltalake(uri, rows, partition_by=["p"])
+    _without_statistics(uri, 0, lambda add: add["partitionValues"]["p"] != "1")
+    for start in ({}, {"startingVersion": 0}):
+        for limit, expected in ((4, [3, 3, 3, 3]), (6, [6, 6]), (100, [12])):
+            batches = [_ids(found) for found in Query(uri, maxRowsPerTrigger=limit, **start).batches()]
+            assert [len(ids) for ids in batches] == expected
+            assert sorted(number for found in batches for number in found) == [*range(12)]
+
+
 def test_a_file_that_does_not_tell_its_rows_comes_after_one_that_has_more_than_a_batch_reads(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     deltalake.write_deltalake(uri, pa.table({"id": range(6), "p": ["a"] * 5 + ["b"]}), partition_by=["p"])
-    entry = Path(uri, "_delta_log", f"{0:020}.json")
-    actions = [json.loads(line) for line in entry.read_text().splitlines()]
-    for action in actions:
-        if action.get("add", {}).get("partitionValues") == {"p": "b"}:
-            del action["add"]["stats"]
-    entry.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    _without_statistics(uri, 0, lambda add: add["partitionValues"] == {"p": "b"})
     for start in ({}, {"startingVersion": 0}):
         assert [_ids(rows) for rows in Query(uri, maxRowsPerTrigger=2, **start).batches()] == [[0, 1, 2, 3, 4], [5]]
 

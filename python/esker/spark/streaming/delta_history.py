@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 from esker._native.delta import Snapshot, canonical_path
 from esker._native.store import Store
 from esker.arrow.feed_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from esker.cached import cached_property
 from esker.delta.definition.partition_text import partition_text
 from esker.delta.log.changes import read_change
 from esker.delta.log.conflict import CommitActions
@@ -116,6 +117,18 @@ class _FilePiece(Piece):
 
     def partitions(self, first: int, last: int) -> list[InputPartition]:
         return [self.part]
+
+
+@dataclass(frozen=True)
+class _UncountedPiece(_FilePiece):
+    """A file whose rows no statistics tell: its footer does, once somebody asks."""
+
+    @cached_property
+    def _counted(self) -> int:
+        return _rows_in(self.part.reader, self.part.change.file)
+
+    def rows_between(self, first: int, last: int) -> int:
+        return self._counted if first < last else 0
 
 
 class DeltaHistory(TableHistory):
@@ -246,8 +259,8 @@ class DeltaHistory(TableHistory):
         time = self.times().get(version, 0) if self._options.feed else 0
         # A log and its checkpoint list files in different orders.
         found = sorted(zip(files, sizes, rows, strict=True), key=lambda each: each[0].path)
-        pieces: list[Piece] = [
-            _FilePiece(1, count or 0, size or 0, self._part(reader, FileChange(version, file, kind), time))
+        pieces = [
+            self._piece(count, size or 0, self._part(reader, FileChange(version, file, kind), time))
             for file, size, count in found
         ]
         return VersionPieces(version, pieces, True)
@@ -313,8 +326,7 @@ class DeltaHistory(TableHistory):
                 return []
             raise change_refused(change.version, self.uri, change.operation, kind)  # type: ignore[arg-type]
         return [
-            _FilePiece(
-                1,
+            self._piece(
                 _rows_of(action),
                 int(action.get("size") or 0),
                 self._part(
@@ -323,6 +335,11 @@ class DeltaHistory(TableHistory):
             )
             for path, action in sorted(adds.items())
         ]
+
+    def _piece(self, rows: int | None, size: int, part: FileRows) -> Piece:
+        if rows or self._options.limits.rows is None:
+            return _FilePiece(1, rows or 0, size, part)
+        return _UncountedPiece(1, 0, size, part)
 
     def _fed(self, reader: TableFileReader, first: int, last: int) -> Iterator[VersionPieces]:
         times = self.times()
@@ -369,12 +386,8 @@ class DeltaHistory(TableHistory):
         rows = _rows_of(action)
         if rows:
             return rows - int((action.get("deletionVector") or {}).get("cardinality", 0))
-        try:
-            # Files of changes have no statistics, and removals need not repeat theirs.
-            return int(reader.footer(change.file).num_rows)
-        except (EskerError, OSError):
-            # Whoever reads the rows says what is wrong with the file.
-            return 0
+        # Files of changes have no statistics, and removals need not repeat theirs.
+        return _rows_in(reader, change.file)
 
     def _part(self, reader: TableFileReader, change: FileChange, time_ms: int) -> FileRows:
         return FileRows(
@@ -440,6 +453,15 @@ def _rows_of(action: Mapping[str, Any]) -> int:
     try:
         return int(json.loads(action.get("stats") or "{}").get("numRecords", 0))
     except (ValueError, TypeError, AttributeError):
+        return 0
+
+
+def _rows_in(reader: TableFileReader, file: TableFile) -> int:
+    """The rows of a file as its footer has them."""
+    try:
+        return int(reader.footer(file).num_rows)
+    except (EskerError, OSError):
+        # Whoever reads the rows says what is wrong with the file.
         return 0
 
 
