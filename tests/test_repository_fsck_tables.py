@@ -84,6 +84,21 @@ def test_a_data_file_of_lance_that_is_gone_is_named_with_every_ref_that_lacks_it
     assert [finding.partition(",")[0] for finding in findings(repo)] == ["branch 'copy'", "branch 'main'"]
 
 
+def test_a_tag_of_lance_that_names_nothing_is_named(repo: Repository) -> None:
+    with repo.branch("main").transact("tags") as tx:
+        for name, version in (("first", 1), ("last", 3), ("odd", 2)):
+            esker.dataset(tx.store_uri("b")).tags.create(name, version)
+    assert findings(repo) == []
+    (first,) = (path for path in paths(repo, "b/_versions/") if path.endswith(f"{2**64 - 2}.manifest"))
+    repo.branch("main").object("b/_refs/tags/odd.json").upload(b"{}")
+    without(repo, first)
+    found = [finding for finding in findings(repo) if "(lance), tag " in finding]
+    assert found == [
+        "branch 'main', table 'b' (lance), tag 'first': expected version 1 on the same ref, found none",
+        "branch 'main', table 'b' (lance), tag 'odd': expected JSON with the number of a version, found something else",
+    ]
+
+
 def test_a_deletion_file_of_lance_that_is_gone_is_named(repo: Repository) -> None:
     (gone,) = paths(repo, "b/_deletions/")
     without(repo, gone)

@@ -1,4 +1,4 @@
-"""Checks the tables of all refs: that each opens, and that every file which a version refers to is on the same ref.
+"""Checks the tables of all refs: that each opens, and that what a version refers to or a tag names is on the same ref.
 
 Garbage collection knows nothing of tables: it keeps what is an entry of a ref. So a table is whole if all of its files
 are entries of the ref that its log is on.
@@ -12,6 +12,7 @@ ref -> content, each once -> tables -> their logs, each once -> what their versi
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -21,6 +22,7 @@ from ...progress import Done, Progress
 from ..core.repository_core import RepositoryCore
 from ..objects.batches import BATCH_ROWS, table
 from ..stores.ref_folder import RefFolder
+from ..tables.own_files import TAGS
 from ..tables.roots import all_tables
 from ..tables.table_log import FOLDERS, TableLog
 from .table_versions import LanceVersions, VersionFiles, delta_versions, index_folders, opens
@@ -123,6 +125,8 @@ class _Checks:
             )
         for path, numbers in sorted(missing.items()):
             yield f"{_told(numbers)}: expected the file {path!r} on the same ref, found none"
+        if log.format == "lance":
+            yield from _tags_of_nothing(store, log, sorted(path for path in there if path.startswith(TAGS)))
 
     def _versions(self, store: RefFolder, log: TableLog, key: _LogKey) -> list[VersionFiles]:
         if log.format == "delta":
@@ -139,6 +143,19 @@ class _Checks:
             paths = (path.removeprefix(folder) for path in rows.column("path").to_pylist())
             found.update(zip(paths, identities, strict=True))
         return found
+
+
+def _tags_of_nothing(store: RefFolder, log: TableLog, tags: list[str]) -> Iterator[str]:
+    for path in tags:
+        name = path.removeprefix(TAGS).removesuffix(".json")
+        try:
+            said = json.loads(store.get(path))
+            version, branch = said["version"], said.get("branch")
+        except (ValueError, KeyError, TypeError, AttributeError):
+            yield f"tag {name!r}: expected JSON with the number of a version, found something else"
+            continue
+        if branch is None and version not in log.entries:
+            yield f"tag {name!r}: expected version {version} on the same ref, found none"
 
 
 def _key(log: TableLog, there: _Identities) -> _LogKey:
