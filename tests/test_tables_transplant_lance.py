@@ -356,3 +356,24 @@ def test_manifests_of_two_naming_schemes_do_not_come_together(repo: Repository, 
     esker.dataset(main.store_uri(PLACE)).migrate_manifest_paths_v2()
     main.cherry_pick(dev.get_commit().id)
     assert ids_at(repo, "main", "lance") == [1, 2]
+
+
+def test_tags_and_notes_beside_picked_rows_stay_where_they_are(repo: Repository, main: Branch) -> None:
+    append(main, "lance", 1)
+    dev = repo.branch("dev").create("main")
+    append(main, "lance", 2)
+    with dev.transact("rows, a tag and a note") as tx:
+        esker.write_dataset(rows(3), tx.store_uri(PLACE), mode="append")
+        esker.dataset(tx.store_uri(PLACE)).tags.create("third", 2)
+        tx.object(f"{PLACE}/README").upload("note")
+        tx.object("other").upload("else")
+    picked = main.cherry_pick(dev.get_commit().id)
+    assert ids_at(repo, "main", "lance") == [1, 2, 3]
+    assert main.object("other").exists()
+    assert list(opened(repo).tags.list()) == []
+    assert not main.object(f"{PLACE}/README").exists()
+    main.object(f"{PLACE}/README").upload("own")
+    main.commit("a note")
+    main.revert(picked.id)
+    assert ids_at(repo, "main", "lance") == [1, 2]
+    assert main.object(f"{PLACE}/README").reader().read() == b"own"
