@@ -26,7 +26,7 @@ demo: .venv/.demo $(NATIVE) ## run the tutorial: flights through Spark into a ta
 	$(SPARK) $(PY) -m esker.demo --output $(OUTPUT) $(ARGS)
 
 test: .venv/.dev $(NATIVE) ## run the Python tests (ARGS="-k name")
-	$(SPARK) $(PY) -m pytest -n 2 --dist loadfile $(ARGS)
+	$(SPARK) $(PY) -m pytest -n 3 --dist loadfile $(ARGS)
 
 check: .venv/.dev $(NATIVE) ## run all that CI runs: formatting, lints, types, stubs, wheel, Rust and Python tests
 	cargo fmt --all --check
@@ -39,7 +39,7 @@ check: .venv/.dev $(NATIVE) ## run all that CI runs: formatting, lints, types, s
 	ESKER_FUZZ_FLIPS=2500 cargo test --profile $(PROFILE) --locked --workspace --exclude esker-python
 	cargo clippy --profile $(PROFILE) --locked --workspace --all-targets -- -D warnings
 	rm -rf dist/check && $(PY) -m maturin build --profile $(PROFILE) --out dist/check
-	$(SPARK) ESKER_WHEEL="$$(realpath dist/check/*.whl)" $(PY) -m pytest -n 2 --dist loadfile --durations 30 $(ARGS)
+	$(SPARK) ESKER_WHEEL="$$(realpath dist/check/*.whl)" $(PY) -m pytest -n 3 --dist loadfile --durations 30 $(ARGS)
 
 ARM := aarch64-unknown-linux-gnu
 ARM_GCC := aarch64-linux-gnu
@@ -51,7 +51,7 @@ check-arm: ## run the Rust tests of encodings on an emulated ARM (needs gcc-aarc
 
 coverage: .venv/.dev $(NATIVE) ## run the Python tests and print how much of each room of esker they reach (ARGS="-k name")
 	rm -rf .coverage && mkdir .coverage
-	$(SPARK) COVERAGE_FILE="$$PWD/.coverage/data" $(PY) -m coverage run -m pytest -n 2 --dist loadfile $(ARGS) || [ $$? -eq 1 ]
+	$(SPARK) COVERAGE_FILE="$$PWD/.coverage/data" $(PY) -m coverage run -m pytest -n 3 --dist loadfile $(ARGS) || [ $$? -eq 1 ]
 	COVERAGE_FILE="$$PWD/.coverage/data" $(PY) -m tests.coverage
 
 interop: .venv/.dev $(NATIVE) ## compare with Pebble, RocksDB, lakeFS and Spark's Delta, which are built or fetched (ARGS=entries)
