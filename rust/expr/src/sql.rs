@@ -73,7 +73,10 @@ impl<'a> Source<'a> {
     fn read(text: &'a str, use_as: UseAs) -> Result<Self> {
         let what = use_as.name();
         if text.trim().is_empty() {
-            return Err(ExprError::invalid(format!("expected a {what}, found an empty string")));
+            let article = if use_as == UseAs::Column { "an" } else { "a" };
+            return Err(ExprError::invalid(format!(
+                "expected {article} {what}, found an empty string"
+            )));
         }
         let tokens = Tokenizer::new(&FilterDialect, text)
             .tokenize_with_location()
