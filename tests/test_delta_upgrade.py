@@ -73,6 +73,19 @@ def test_in_commit_timestamps_begin_where_the_commit_lands(tmp_path: Path) -> No
     assert metadata["configuration"]["delta.inCommitTimestampEnablementVersion"] == "2"
 
 
+def test_a_table_that_is_replaced_still_tells_since_when_it_has_in_commit_timestamps(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1]}))
+    DeltaTable(tmp_path).alter.set_table_properties({TIMES: "true"})
+    since = {key: text for key, text in DeltaTable(tmp_path).metadata().configuration.items() if "Enablement" in key}
+    DeltaTable.create(tmp_path, pa.schema([("n", pa.int64())]), mode="overwrite", configuration={TIMES: "true"})
+    assert DeltaTable(tmp_path).metadata().configuration == {TIMES: "true", **since}
+    # Without them nothing tells of it, and they begin anew with the version that has them again.
+    DeltaTable.create(tmp_path, pa.schema([("n", pa.int64())]), mode="overwrite")
+    assert DeltaTable(tmp_path).metadata().configuration == {}
+    DeltaTable.create(tmp_path, pa.schema([("n", pa.int64())]), mode="overwrite", configuration={TIMES: "true"})
+    assert DeltaTable(tmp_path).metadata().configuration["delta.inCommitTimestampEnablementVersion"] == "4"
+
+
 @pytest.mark.parametrize("partition_by", [None, ["p"]])
 def test_columns_are_mapped_by_name_from_now_on(tmp_path: Path, partition_by: list[str] | None) -> None:
     data = pa.table({"id": [1], "p": ["a"], "s": [{"t": 1, "u": [{"v": 2}]}]})

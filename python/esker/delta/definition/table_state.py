@@ -25,6 +25,8 @@ from .schema_merge import SchemaMerge
 
 MODE = "delta.columnMapping.mode"
 MAX_ID = "delta.columnMapping.maxColumnId"
+ENABLEMENT = "delta.inCommitTimestampEnablement"
+"""How the names of the properties begin that tell since when entries have in-commit timestamps."""
 _LEVELS = 127
 """How many levels of JSON serde_json parses, by which delta-rs and esker read a schema."""
 _PROTOCOL_KEYS = ("delta.minReaderVersion", "delta.minWriterVersion")
@@ -77,6 +79,9 @@ class TableState:
         highest = [int(it[MAX_ID]) for it in (kept, before.configuration if before else {}) if MAX_ID in it]
         if before is not None and highest and kept.get(MODE, "none").lower() != "none":
             kept[MAX_ID] = str(max(highest))
+        if replaced is not None and _has_times(kept) and _has_times(replaced.configuration):
+            # Entries of before the table had in-commit timestamps have none after it was replaced, either.
+            kept |= {key: value for key, value in replaced.configuration.items() if key.startswith(ENABLEMENT)}
         # Files of a table that was not mapped have the columns' own names.
         keeps = replaced is not None and not replaced.mapped
         known = before.schema if before else None
@@ -282,6 +287,10 @@ def _check_columns(schema: Schema, partition_by: list[str]) -> None:
         check_partition_type(name, names[name].type.to_arrow())
     if partition_by and len(partition_by) == len(names):
         raise InvalidArgumentError("expected a column beside those to partition by, found none; data files need one")
+
+
+def _has_times(configuration: Mapping[str, str]) -> bool:
+    return configuration.get("delta.enableInCommitTimestamps", "").lower() == "true"
 
 
 def _version(given: Mapping[str, str], key: str) -> int | None:
