@@ -1,7 +1,8 @@
 """The versions of a table: when each was committed, by whom, and which one was the newest at a time.
 
 The time of a version is its in-commit timestamp where the table has these, else the time at which its entry was put.
-Clocks differ: no version counts as older than the one before it, as in the reference.
+Clocks differ: no version counts as older than the one before it, as in the reference. An in-commit timestamp is taken
+as it is: the versions before it that have none are older, even where their entries were copied later.
 
 Spec: "In-Commit Timestamps", "Commit Provenance Information".
 """
@@ -59,19 +60,33 @@ def commit_times(store: Store, *, in_commit: bool) -> dict[int, int]:
     """When versions were made, in milliseconds since the epoch, ascending, of those whose entries are there."""
     times: dict[int, int] = {}
     last: int | None = None
+    # The newest time that an entry says itself.
+    sure: int | None = None
     for meta in store.list(LOG):
         match = _COMMIT.match(meta.path)
         if match is None:
             continue
         version = int(match.group(1))
-        time = (meta.last_modified_us or 0) // 1000
+        time, before = (meta.last_modified_us or 0) // 1000, last
         if in_commit:
             stamp = commit_info(store, version).get("inCommitTimestamp")
-            time = stamp if isinstance(stamp, int) else time
-        if last is not None and time <= last:
-            time = last + 1
+            if isinstance(stamp, int):
+                time, before = stamp, sure
+                sure = stamp if sure is None else max(stamp, sure + 1)
+        if before is not None and time <= before:
+            time = before + 1
         times[version] = last = time
+    if sure is not None:
+        _put_before_later_ones(times)
     return times
+
+
+def _put_before_later_ones(times: dict[int, int]) -> None:
+    following: int | None = None
+    for version in reversed(times):
+        if following is not None:
+            times[version] = min(times[version], following - 1)
+        following = times[version]
 
 
 def version_at(times: dict[int, int], moment: str | datetime, uri: str, session_timezone: str | None = None) -> int:
