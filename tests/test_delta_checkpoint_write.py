@@ -164,6 +164,28 @@ def test_spellings_of_one_path_and_vectors_are_reconciled(tmp_path: Path) -> Non
     assert sorted(row["path"] for row in table["remove"].to_pylist() if row) == sorted(["c", gone])
 
 
+def test_bounds_that_are_not_exact_are_none_in_a_checkpoint(tmp_path: Path) -> None:
+    settings = {"delta.checkpoint.writeStatsAsStruct": "true", "delta.checkpoint.writeStatsAsJson": "false"}
+    write_deltalake(
+        tmp_path, pa.table({"id": [1, 2, 3]}), configuration={**settings, "delta.enableDeletionVectors": "true"}
+    )
+    DeltaTable(tmp_path).delete("id = 3")
+    DeltaTable(tmp_path).create_checkpoint()
+    (name,) = _log(tmp_path, "*.checkpoint.parquet")
+    (add_,) = filter(None, pq.read_table(tmp_path / "_delta_log" / name).column("add").to_pylist())
+    assert add_["stats_parsed"]["maxValues"] == {"id": 3}
+    assert add_["stats_parsed"]["tightBounds"] is False
+    # And in a checkpoint of texts that is made of it.
+    _only_checkpoints(tmp_path)
+    DeltaTable(tmp_path).alter.set_table_properties({"delta.checkpoint.writeStatsAsJson": "true"})
+    DeltaTable(tmp_path).create_checkpoint()
+    (add_,) = filter(
+        None, pq.read_table(tmp_path / "_delta_log" / f"{2:020}.checkpoint.parquet").column("add").to_pylist()
+    )
+    assert json.loads(add_["stats"])["tightBounds"] is False
+    assert deltalake.DeltaTable(tmp_path).get_add_actions().num_rows == 1
+
+
 def test_a_newer_hint_stays(tmp_path: Path) -> None:
     _fill(tmp_path, 13)
     DeltaTable(tmp_path, 5).create_checkpoint()

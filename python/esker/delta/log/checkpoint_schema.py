@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..definition.physical_names import PhysicalNames
+from ..definition.protocol import features_of
 from ..definition.statistics_columns import Path, statistics_columns
 from ..definition.table_state import TableState
 
@@ -152,6 +153,9 @@ def statistics_type(state: TableState) -> pa.DataType:
     for name, tree in [("minValues", bounds), ("maxValues", bounds), ("nullCount", counts)]:
         if tree:
             fields.append(pa.field(name, _struct(tree)))
+    if "deletionVectors" in features_of(state.protocol):
+        # Readers take bounds for exact where nothing says that they are not.
+        fields.append(pa.field("tightBounds", pa.bool_()))
     return pa.struct(fields)
 
 
