@@ -216,6 +216,34 @@ def test_old_log_files_go_up_to_a_checkpoint(tmp_path: Path) -> None:
         DeltaTable(tmp_path, 9)
 
 
+def test_a_handle_cleans_up_by_what_the_table_says_now(tmp_path: Path) -> None:
+    _fill(tmp_path, 15, **{"delta.logRetentionDuration": "interval 1 day"})
+    table = DeltaTable(tmp_path)
+    _age(tmp_path, _log(tmp_path, "0*"), 3)
+    DeltaTable(tmp_path).alter.set_table_properties({"delta.logRetentionDuration": "interval 30 days"})
+    table.cleanup_metadata()
+    assert len(_log(tmp_path, "*.json")) == 16
+    DeltaTable(tmp_path).alter.set_table_properties({"delta.logRetentionDuration": "interval 2 days"})
+    table.cleanup_metadata()
+    assert _log(tmp_path, "*.json")[0] == f"{10:020}.json"
+
+
+@pytest.mark.parametrize("name", ["checkpointProtection", "ofTheFuture"])
+def test_the_log_of_a_table_that_is_not_written_is_not_cleaned_up(tmp_path: Path, name: str) -> None:
+    _fill(tmp_path, 12)
+    table = DeltaTable(tmp_path)
+    settings = {"delta.requireCheckpointProtectionBeforeVersion": "12"}
+    protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": [name]}}
+    told = metadata(configuration=settings, partitionColumns=["p"])
+    told["metaData"]["schemaString"] = table.schema().to_json()
+    commit(tmp_path, 12, [protocol, told])
+    _age(tmp_path, _log(tmp_path, "0*"), 40)
+    for opened in (table, DeltaTable(tmp_path)):
+        with pytest.raises(exceptions.UnsupportedError, match=name):
+            opened.cleanup_metadata()
+    assert len(_log(tmp_path, "*.json")) == 13
+
+
 def test_a_commit_cleans_up_where_the_table_says_so(tmp_path: Path) -> None:
     _fill(tmp_path, 20, **{"delta.logRetentionDuration": "interval 1 day"})
     _age(tmp_path, [name for name in _log(tmp_path, "0*") if int(name[:20]) < 15], 2)

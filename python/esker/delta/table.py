@@ -20,7 +20,7 @@ from ..store.stores import absolute, resolve
 from .alter import TableAlterer
 from .definition.statistics_columns import statistics_columns
 from .log.checkpoint import write_checkpoint
-from .log.cleanup import clean_log
+from .log.cleanup import clean_up
 from .log.commit import CommitRequest
 from .log.entries import LOG
 from .log.external import ExternalLog
@@ -276,8 +276,8 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
         flush(self._store, "Checkpoint")
 
     def cleanup_metadata(self) -> None:
-        """Deletes log files older than `delta.logRetentionDuration` (30 days) that no version that is kept needs."""
-        clean_log(self._store, self.metadata().configuration, self.version())
+        """Deletes log files older than the newest `delta.logRetentionDuration` (30 days) that no kept version needs."""
+        clean_up(self._store, self._snapshot)
         flush(self._store, "Log clean-up")
 
     @property

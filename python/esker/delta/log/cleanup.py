@@ -14,11 +14,15 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 
+from ..._native.delta import Snapshot
 from ..._native.store import ObjectMeta, Store
 from ...exceptions import CorruptFileError, NotFoundError
 from ..definition.durations import LOG_FILES, retention
+from ..definition.protocol import check_writable
+from ..definition.table_state import TableState
 from .checkpoint_files import SIDECARS, check_checkpoint, sidecars_of
 from .entries import LOG
+from .snapshots import refresh_snapshot
 
 _NAMED = re.compile(r"^_delta_log/(\d{20})\.(json|crc|checkpoint\..*)$")
 _WITH_SIDECARS = re.compile(r"^_delta_log/\d{20}\.checkpoint\.([0-9a-fA-F-]{36}\.(json|parquet)|parquet)$")
@@ -59,6 +63,25 @@ def expired_log_files(
         # An entry that is younger than a later one stays, and so do all entries after it: the log has no gaps.
         return [path for found, path, changed in sorted(files) if found < number and changed < cutoff_us]
     return []
+
+
+def clean_up(store: Store, snapshot: Snapshot) -> list[str]:
+    """Deletes the log files that may go by what the table is now: the version that is open may have other properties.
+
+    Args:
+        store: The table's.
+        snapshot: The version that is open, which stays if it is there.
+
+    Raises:
+        UnsupportedError: The table has features that this release does not write: they may ask for entries to stay.
+
+    Example:
+        `clean_up(store, load_snapshot(store))`
+    """
+    newest = refresh_snapshot(snapshot, store)
+    state = TableState.of(newest)
+    check_writable(state.protocol, None, state.configuration, state.partition_by)
+    return clean_log(store, state.configuration, min(snapshot.version, newest.version))
 
 
 def clean_log(store: Store, configuration: Mapping[str, str], version: int, *, after_commit: bool = False) -> list[str]:
