@@ -260,6 +260,9 @@ def test_in_commit_timestamps_hold_where_the_log_was_copied_later(tmp_path: Path
     for moment, version in [("2023-11-14T22:13:20Z", 2), ("2023-11-14T22:13:24Z", 2), ("2023-11-14T22:13:25Z", 3)]:
         table.load_as_version(moment)
         assert table.version() == version
+    older = DeltaTable(tmp_path, version=0)
+    older.load_as_version("2023-11-14T22:13:24Z")
+    assert older.version() == 2
     table.load_as_version("2023-11-14T22:13:19.999Z")
     assert table.version() == 1
     feed = DeltaTable(tmp_path).load_cdf(starting_timestamp="2023-11-14T22:13:20Z").read_all()

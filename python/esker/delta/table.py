@@ -320,7 +320,9 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
             raise TypeError(f"expected a version as int, str or datetime, found {type(version).__name__}")
         with self._looking_again():
             if not isinstance(version, int):
-                version = versions.version_at(self._commit_times(), version, self._uri, self._session_timezone)
+                # The newest version tells which times hold.
+                times = self._commit_times(load_snapshot(self._store))
+                version = versions.version_at(times, version, self._uri, self._session_timezone)
             self._snapshot = self._load(version)
 
     def update_incremental(self) -> None:
@@ -546,8 +548,9 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.scan().__arrow_c_stream__(requested_schema)
 
-    def _commit_times(self) -> dict[int, int]:
-        in_commit = self.metadata().configuration.get("delta.enableInCommitTimestamps", "").lower() == "true"
+    def _commit_times(self, snapshot: Snapshot | None = None) -> dict[int, int]:
+        configuration = Metadata(snapshot or self._snapshot).configuration
+        in_commit = configuration.get("delta.enableInCommitTimestamps", "").lower() == "true"
         return versions.commit_times(self._store, in_commit=in_commit)
 
     def _write_target(self) -> WriteTarget:
