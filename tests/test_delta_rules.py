@@ -65,6 +65,20 @@ def test_not_null_is_enforced_at_every_depth(tmp_path: Path) -> None:
     assert DeltaTable(tmp_path).count() == 2
 
 
+def test_a_map_is_not_asked_for_the_values_of_rows_that_are_cut_off(tmp_path: Path) -> None:
+    kind = pa.map_(pa.string(), pa.field("value", pa.int64(), nullable=False))
+    DeltaTable.create(tmp_path, pa.schema([("id", pa.int64()), ("m", kind)]))
+    maps = [[("a", None)], [("b", 1)], None, [], [("c", 2), ("d", 3)], [("e", None)]]
+    data = pa.table({"id": range(6), "m": pa.array(maps, pa.map_(pa.string(), pa.int64()))})
+    # Without a null among them, and with one.
+    for first, count in [(1, 1), (2, 2), (3, 0), (4, 1)]:
+        write_deltalake(tmp_path, data.slice(first, count), mode="append")
+    assert DeltaTable(tmp_path).to_pyarrow_table().sort_by("id")["m"].to_pylist() == maps[1:5]
+    for first, count in [(0, 2), (4, 2)]:
+        with pytest.raises(exceptions.InvalidArgumentError, match="'m.value'.*NOT NULL"):
+            write_deltalake(tmp_path, data.slice(first, count), mode="append")
+
+
 @pytest.mark.parametrize("text", ['{"expression": {"expression": "id > 3"}}', "id > 3", "`id` > 3 AND id IS NOT NULL"])
 def test_invariants_refuse_false_and_null(tmp_path: Path, text: str) -> None:
     create(tmp_path, [Field("id", "long", metadata={"delta.invariants": text})])

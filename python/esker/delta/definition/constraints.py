@@ -165,7 +165,9 @@ def _check_nulls(values: pa.Array, kind: DataType, nullable: bool, path: str) ->
         _check_nulls(values.flatten(), kind.element_type, kind.contains_null, f"{path}.element")
     elif isinstance(kind, MapType):
         there = values.drop_null() if values.null_count else values
-        _check_nulls(there.items, kind.value_type, kind.value_contains_null, f"{path}.value")
+        first, last = there.offsets[0].as_py(), there.offsets[-1].as_py()
+        # `items` has those of rows as well that were cut off.
+        _check_nulls(there.items.slice(first, last - first), kind.value_type, kind.value_contains_null, f"{path}.value")
 
 
 def _may_refuse(kind: DataType) -> bool:
