@@ -189,6 +189,25 @@ def test_generated_columns_are_computed_or_checked(tmp_path: Path, sql: str, kin
     assert DeltaTable(tmp_path).count() == 6
 
 
+CASTS = ["t AS STRING", "n AS string", "t AS BIGINT", "d AS INT", "id AS TIMESTAMP", "f AS STRING", "abs(f) AS STRING"]
+
+
+@pytest.mark.parametrize("sql", [*(f"CAST({cast})" for cast in CASTS), "coalesce( cast (t\nas string), 'CAST(')"])
+def test_casts_that_come_to_other_values_in_spark_are_refused(tmp_path: Path, sql: str) -> None:
+    columns = {"id": "long", "t": "timestamp", "n": "timestamp_ntz", "d": "date", "f": "double"}
+    fields = [Field(name, kind) for name, kind in columns.items()]
+    generated = Field("g", "string", metadata={"delta.generationExpression": sql})
+    with pytest.raises(exceptions.UnsupportedError, match="as Spark does"):
+        DeltaTable.create(tmp_path / "a", Schema([*fields, generated]))
+    assert not (tmp_path / "a").exists()
+    table = DeltaTable.create(tmp_path / "b", Schema(fields))
+    with pytest.raises(exceptions.UnsupportedError, match="as Spark does"):
+        table.alter.add_constraint({"c": f"{sql} IS NOT NULL"})
+    table.alter.add_constraint(
+        {"c": "CAST(CAST(t AS DATE) AS STRING) <> 'cast(t as string)' AND CAST(f AS BIGINT) = 1"}
+    )
+
+
 def test_append_only(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"id": [1]}), configuration={"delta.appendOnly": "true"})
     append(tmp_path, id=[2])

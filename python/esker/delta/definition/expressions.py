@@ -6,7 +6,9 @@ structs), literals, `=`, `==`, `<=>`, `<>`, `!=`, `<`, `<=`, `>`, `>=`, `AND`, `
 `upper`; as a whole also `year(x)`, `month(x)`, `day(x)`, `dayofmonth(x)`, `hour(x)`, and of days or times
 `trunc(x, 'year')`, with `quarter`, `month` and `week`. Times are of UTC.
 
-Refused: `/`, which gives fractions in Spark and integers here; double quotes, which mean text there and a column here.
+Refused: `/`, which gives fractions in Spark and integers here; double quotes, which mean text there and a column here;
+casts of times and floats to text, which Spark spells in another way, and of times to numbers and back, which it counts
+in seconds.
 
 Spec: "Column Invariants", "CHECK Constraints", "Generated Columns".
 """
@@ -52,6 +54,8 @@ _UNITS = {
     "week": "week",
 }
 """Of Spark's `trunc`; a week starts on a Monday."""
+_CAST = re.compile(r"\bcast\s*\(", re.IGNORECASE)
+_AS = re.compile(r"\sas\s", re.IGNORECASE)
 _LITERAL = re.compile(r"'(?:[^']|'')*'|`[^`]*`")
 _PARTS: dict[str, Callable[[Any], Any]] = {
     "year": pc.year,
@@ -108,6 +112,7 @@ class TableExpression:
                 f"{where}: this release does not evaluate {sql!r} ({error}); write with another "
                 "writer, or drop it before the columns that it reads"
             ) from error
+        _check_casts(sql, schema, where)
         self.columns = self._expression.columns
 
     @property
@@ -151,6 +156,40 @@ def _check(sql: str, where: str) -> None:
             f"{where}: this release does not evaluate {', '.join(refused)} as Spark does, in {sql!r}; "
             "write with another writer"
         )
+
+
+def _check_casts(sql: str, schema: pa.Schema, where: str) -> None:
+    bare = _LITERAL.sub(lambda found: " " * len(found.group()), sql)
+    for found in _CAST.finditer(bare):
+        first, end, depth = found.end(), found.end(), 1
+        while depth and end < len(bare):
+            depth += {"(": 1, ")": -1}.get(bare[end], 0)
+            end += 1
+        ends = [it.start() for it in _AS.finditer(bare, first, end)]
+        try:
+            # The last AS is its own: those of casts within it come before.
+            given = pa.field(Expression.parse_sql(sql[first : ends[-1]], schema)).type
+            made = pa.field(Expression.parse_sql(sql[found.start() : end], schema)).type
+        except (EskerError, IndexError):
+            continue
+        if not _is_cast_alike(given, made):
+            raise UnsupportedError(
+                f"{where}: this release does not evaluate {sql[found.start() : end]} as Spark does, in {sql!r}; "
+                "write with another writer"
+            )
+
+
+def _is_cast_alike(given: pa.DataType, made: pa.DataType) -> bool:
+    is_text = pa.types.is_string(made) or pa.types.is_large_string(made) or pa.types.is_string_view(made)
+    if is_text:
+        return not (pa.types.is_timestamp(given) or pa.types.is_floating(given))
+    if pa.types.is_temporal(given):
+        return bool(pa.types.is_temporal(made))
+    return not pa.types.is_temporal(made) or not (pa.types.is_boolean(given) or _is_number(given))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def invariant_sql(text: str) -> str:
