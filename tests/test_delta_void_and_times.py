@@ -134,6 +134,17 @@ def test_folders_of_times_are_of_utc(tmp_path: Path, folder: str, form: str) -> 
     assert DeltaTable(str(tmp_path)).to_pyarrow_table()["p"].to_pylist() == expected
 
 
+@pytest.mark.parametrize("microseconds", [-62_135_596_800_000_001, 253_402_300_800_000_000])
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_a_partition_of_a_year_without_text_is_refused(tmp_path: Path, microseconds: int, zone: str | None) -> None:
+    rows = pa.table({"id": [1], "at": pa.array([microseconds], pa.timestamp("us", zone))})
+    with pytest.raises(esker.exceptions.InvalidArgumentError, match="years 1 to 9999"):
+        write_deltalake(tmp_path, rows, partition_by="at")
+    assert list(tmp_path.rglob("*.*")) == []
+    write_deltalake(tmp_path, rows)
+    assert DeltaTable(tmp_path).to_pyarrow_table()["at"].cast(pa.int64()).to_pylist() == [microseconds]
+
+
 def test_a_feed_behind_its_end_is_empty_where_that_is_allowed(tmp_path: Path) -> None:
     uri = str(tmp_path)
     for number in range(3):

@@ -89,7 +89,13 @@ def _float_text(value: pa.Scalar) -> str:
 
 
 def _timestamp_text(value: pa.Scalar) -> str:
-    moment: datetime = value.cast(pa.timestamp("us", value.type.tz)).as_py()
+    try:
+        moment: datetime = value.cast(pa.timestamp("us", value.type.tz)).as_py()
+    except (OverflowError, ValueError) as error:
+        raise InvalidArgumentError(
+            f"expected times of the years 1 to 9999 to partition by, found {value.cast(pa.int64()).as_py()} "
+            f"({value.type} since 1970); partition by another column"
+        ) from error
     text = moment.replace(tzinfo=None).isoformat(sep="T" if value.type.tz else " ", timespec="microseconds")
     if value.type.tz is None:
         return text
