@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 
 from esker import exceptions
 from esker.delta import DeltaTable, write_deltalake
-from tests.delta_logs import PROTOCOL, add, commit, metadata, remove
+from tests.delta_logs import PROTOCOL, add, commit, metadata
 from tests.delta_rows import rows
 
 UTC = datetime.UTC
@@ -237,39 +237,6 @@ def test_in_commit_timestamps_are_the_times_of_versions(tmp_path: Path) -> None:
     assert table._snapshot.in_commit_timestamp == 5000
     table.load_as_version("1970-01-01T00:00:04Z")
     assert table.version() == 0
-
-
-def test_in_commit_timestamps_hold_where_the_log_was_copied_later(tmp_path: Path) -> None:
-    """Files of entries that have none are newer than the stamps of later entries."""
-    settings_ = {"delta.enableInCommitTimestamps": "true", "delta.enableChangeDataFeed": "true"}
-    features = ["changeDataFeed", "inCommitTimestamp"]
-    protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features}}
-    write_deltalake(tmp_path, pa.table({"id": [0]}), configuration={"delta.enableChangeDataFeed": "true"})
-    write_deltalake(tmp_path, pa.table({"id": [1]}), mode="append")
-    told = metadata(configuration=settings_)
-    told["metaData"]["schemaString"] = DeltaTable(tmp_path).schema().to_json()
-    commit(tmp_path, 2, [{"commitInfo": {"inCommitTimestamp": 1_700_000_000_000}}, protocol, told])
-    (first, *_) = DeltaTable(tmp_path).get_add_actions().to_pylist()
-    gone = remove(first["path"], partitionValues={}, size=first["size_bytes"])
-    commit(
-        tmp_path,
-        3,
-        [{"commitInfo": {"inCommitTimestamp": 1_700_000_005_000}}, gone],
-    )
-    table = DeltaTable(tmp_path)
-    for moment, version in [("2023-11-14T22:13:20Z", 2), ("2023-11-14T22:13:24Z", 2), ("2023-11-14T22:13:25Z", 3)]:
-        table.load_as_version(moment)
-        assert table.version() == version
-    older = DeltaTable(tmp_path, version=0)
-    older.load_as_version("2023-11-14T22:13:24Z")
-    assert older.version() == 2
-    table.load_as_version("2023-11-14T22:13:19.999Z")
-    assert table.version() == 1
-    feed = DeltaTable(tmp_path).load_cdf(starting_timestamp="2023-11-14T22:13:20Z").read_all()
-    assert pa.table(feed)["_commit_version"].to_pylist() == [3]
-    theirs = pa.table(deltalake.DeltaTable(tmp_path).load_cdf(starting_version=3).read_all())
-    assert pa.table(feed)["_commit_timestamp"].cast(pa.int64()).to_pylist() == [1_700_000_005_000_000]
-    assert theirs["_commit_timestamp"].cast(pa.int64()).to_pylist() == [1_700_000_005_000]
 
 
 def test_a_table_pickles(written: Path) -> None:
