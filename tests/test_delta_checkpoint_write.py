@@ -79,6 +79,25 @@ def test_deltalake_reads_on_from_a_checkpoint(tmp_path: Path, configuration: dic
         assert all(row["minValues"]["s"]["x"] == row["minValues"]["id"] for row in parsed)
 
 
+@pytest.mark.parametrize("mode", ["name", "id", "none"])
+def test_typed_partition_values_have_the_names_of_files_as_in_deltalake(tmp_path: Path, mode: str) -> None:
+    found: list[Any] = []
+    settings = {"delta.columnMapping.mode": mode, "delta.checkpoint.writeStatsAsStruct": "true"}
+    write_deltalake(tmp_path, pa.table({"x": [1, 2], "p": [7, None]}), partition_by="p", configuration=settings)
+    for library in (deltalake, None):
+        DeltaTable(tmp_path).create_checkpoint() if library is None else deltalake.DeltaTable(
+            tmp_path
+        ).create_checkpoint()
+        (name,) = _log(tmp_path, "*.checkpoint.parquet")
+        adds = pq.read_table(tmp_path / "_delta_log" / name).column("add").drop_null().to_pylist()
+        found.append(sorted((add["path"], add["partitionValues"], add["partitionValues_parsed"]) for add in adds))
+        (tmp_path / "_delta_log" / name).unlink()
+        (tmp_path / "_delta_log" / "_last_checkpoint").unlink()
+    (theirs, ours) = found
+    assert ours == theirs
+    assert sorted(str(value) for _, _, parsed in ours for value in parsed.values()) == ["7", "None"]
+
+
 def test_a_v2_checkpoint_has_its_files_in_a_sidecar(tmp_path: Path) -> None:
     _fill(tmp_path, 11, **{"delta.checkpointPolicy": "v2"})
     assert DeltaTable(tmp_path).protocol().reader_features == ["v2Checkpoint"]

@@ -125,8 +125,8 @@ def action_columns(state: TableState, actions: Sequence[str]) -> pa.Schema:
         add = [field for field in add if field.name != "stats"]
     if configuration.get("delta.checkpoint.writeStatsAsStruct", "false").lower() == "true":
         if state.partition_by:
-            arrow = state.schema.to_plain_arrow()
-            partition = pa.struct([pa.field(name, arrow.field(name).type) for name in state.partition_by])
+            arrow, names = state.schema.to_plain_arrow(), PhysicalNames(state.schema, mapped=state.mapped)
+            partition = pa.struct([pa.field(names.of(name), arrow.field(name).type) for name in state.partition_by])
             add.append(pa.field("partitionValues_parsed", partition))
         add.append(pa.field("stats_parsed", statistics_type(state)))
     return pa.schema([(name, pa.struct(add) if name == "add" else ACTIONS[name]) for name in actions])

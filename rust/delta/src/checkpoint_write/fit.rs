@@ -106,6 +106,7 @@ impl Fitter {
         StructArray::try_new_with_length(fields.clone(), columns, None, rows).map_err(bug)
     }
 
+    /// Typed values of partition columns, by the names that files have for them.
     fn partition_values(&self, array: &StructArray, field: &Field) -> Result<ArrayRef> {
         let DataType::Struct(fields) = field.data_type() else {
             return Err(DeltaError::invalid("expected partitionValues_parsed as a struct"));
@@ -113,13 +114,15 @@ impl Fitter {
         let map = TextMap::of(array, "partitionValues");
         let mut columns = Vec::with_capacity(fields.len());
         for field in fields {
-            let schema = &self.snapshot.schema;
-            let known = schema.field(field.name());
-            let physical = known.map_or(field.name().as_str(), |known| known.physical_name(schema.mapping));
+            let (schema, physical) = (&self.snapshot.schema, field.name());
+            let known = schema
+                .partition_fields()
+                .find(|known| known.physical_name(schema.mapping) == physical);
+            let name = known.map_or(physical, |known| &known.name);
             let texts: Vec<Option<&str>> = (0..array.len())
-                .map(|row| map.as_ref()?.entries(row).find(|(name, _)| *name == physical)?.1)
+                .map(|row| map.as_ref()?.entries(row).find(|(name, _)| name == physical)?.1)
                 .collect();
-            let values = self.snapshot.parse_partition_values(field.name(), &texts)?;
+            let values = self.snapshot.parse_partition_values(name, &texts)?;
             columns.push(conform(&values, field.data_type(), false).map_err(bug)?);
         }
         let array = StructArray::try_new_with_length(fields.clone(), columns, None, array.len());
