@@ -278,3 +278,40 @@ def test_a_column_that_is_not_nullable_takes_no_null(tmp_path: Path) -> None:
     table = pa.Table.from_arrays([pa.array([1, None])], schema=schema)
     with pytest.raises((SchemaMismatchError, InvalidArgumentError), match="non-nullable|not nullable"):
         esker.write_dataset(table, tmp_path / "t", data_storage_version=LEGACY, allow_null_loss=True)
+
+
+@pytest.mark.parametrize("verb", ["add", "cast", "join", "update", "upsert"])
+@pytest.mark.parametrize(("groups", "rows"), [(7, 30), (800, 2400), (50, 30)])
+@pytest.mark.parametrize("writer", [esker, lance])
+def test_new_columns_have_the_groups_of_those_before(
+    writer: Any, groups: int, rows: int, verb: str, tmp_path: Path
+) -> None:
+    # pylance reads the groups of several files side by side.
+    uri, ids = str(tmp_path / "t"), list(range(rows))
+    data = pa.table({"s": [{"a": [n, n]} for n in ids], "id": ids, "v": [n + 1 for n in ids]})
+    writer.write_dataset(data, uri, data_storage_version="0.1", max_rows_per_group=groups)
+    dataset, new, column = esker.dataset(uri), pa.table({"id": [3], "v": [4]}), "v"
+    dataset.delete("id IN (0, 9)")
+    if verb == "add":
+        column = "w"
+        dataset.add_columns({column: "id + 1"})
+    elif verb == "cast":
+        dataset.alter_columns({"path": "v", "data_type": pa.int32()})
+    elif verb == "join":
+        column = "w"
+        dataset.merge(pa.table({"id": ids, column: [n + 1 for n in ids]}), "id")
+    elif verb == "update":
+        fragment, fields = dataset.get_fragment(0).update_columns(new, "id")
+        operation = esker.LanceOperation.Update(updated_fragments=[fragment], fields_modified=fields)
+        esker.LanceDataset.commit(uri, operation, read_version=dataset.version)
+    else:
+        dataset.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns").execute(new)
+    peer = lance.dataset(uri)
+    left = peer.to_table(columns=["id"], filter=f"{column} > 5 AND id < {rows - 2} AND id <> 9")
+    assert left["id"].to_pylist() == [n for n in ids if 4 < n < rows - 2 and n != 9]
+    peer.delete(f"{column} = {rows} OR id = 4")
+    peer.update({column: "0"}, where=f"{column} = 6 AND id = 5")
+    for module in (esker, lance):
+        found = module.dataset(uri).to_table(columns=["id", column])
+        values = dict(zip(*found.to_pydict().values(), strict=True))
+        assert values == {n: 0 if n == 5 else n + 1 for n in ids if n not in (0, 4, 9, rows - 1)}

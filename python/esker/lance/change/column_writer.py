@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..._native import table as native
+from ..._native.file import inspect
 from ..._native.schema import Schema
 from ..._native.store import Store
 from ..._native.write import write_fragments
@@ -30,7 +31,7 @@ from ..system_columns import ROW_ADDRESS
 from ..version import TableVersion
 from ..write.checking import check_new_columns
 from ..write.compression import compression_of
-from ..write.request import DEFAULT_MEMORY_LIMIT
+from ..write.request import DEFAULT_MAX_ROWS_PER_GROUP, DEFAULT_MEMORY_LIMIT
 from ..write.staging import blob_folder
 from .column_values import ColumnSource, Values
 
@@ -174,9 +175,21 @@ class ColumnWriter:
                 max_rows_per_file=_NO_LIMIT,
                 max_bytes_per_file=_NO_LIMIT,
                 memory_limit=DEFAULT_MEMORY_LIMIT,
+                max_rows_per_group=_rows_per_group(table, fragment),
             )
         )
         return written[0].files[0]
+
+
+def _rows_per_group(table: TableVersion, fragment: native.Fragment) -> int:
+    """The rows of a group of the files that a fragment has, if they are of version 0.1: pylance reads groups of several
+    files side by side, and refuses to filter or to delete where they differ."""
+    if fragment.files and table.manifest.storage_version_to_write == "0.1":
+        # The first column is never one of a list's items, of which a group has other numbers.
+        for column in inspect(table.store, fragment.files[0].location).columns[:1]:
+            for page in column.pages[:1]:
+                return max(1, page.num_values)
+    return DEFAULT_MAX_ROWS_PER_GROUP
 
 
 def _start(pool: ThreadPoolExecutor, write: Callable[[], native.DataFile], promised: Future[native.DataFile]) -> None:
