@@ -17,6 +17,7 @@ from esker import DatasetBasePath, LanceOperation
 from esker._native.store import Store
 from esker.dataset.merge_insert import MergeInsertBuilder
 from esker.exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError
+from esker.fragment import write_fragments
 from esker.store import stores
 
 ROWS = pa.table({"id": list(range(10)), "name": [str(n) for n in range(10)]})
@@ -235,6 +236,22 @@ def test_what_cannot_be_cloned_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="branch b of"):
         source.shallow_clone(str(tmp_path / "c"), ("b", 1))
     assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize("verb", ["shallow_clone", "deep_clone"])
+def test_detached_versions_are_not_cloned(verb: str, tmp_path: Path) -> None:
+    # A table that has no other version cannot be opened.
+    uri, target = str(tmp_path / "s"), str(tmp_path / "c")
+    esker.write_dataset(ROWS, uri)
+    append = LanceOperation.Append(write_fragments(ROWS, uri))
+    detached = esker.LanceDataset.commit(uri, append, read_version=1, detached=True)
+    detached.tags.create("aside")
+    for source, reference in ((detached, detached.version), (esker.dataset(uri), "aside")):
+        with pytest.raises(InvalidArgumentError, match="to clone, found the detached version"):
+            getattr(source, verb)(target, reference)
+    assert not (tmp_path / "c").exists()
+    detached.restore()
+    assert getattr(esker.dataset(uri), verb)(target, 2).count_rows() == 20
 
 
 @pytest.mark.parametrize("is_external", [False, True])

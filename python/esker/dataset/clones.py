@@ -83,6 +83,7 @@ class BasePathsApi(DatasetHandle):
             AlreadyExistsError: There is a table at `target_path`.
             CommitStateUnknownError: The store failed, and it is not known whether the clone is there; or it is there,
                 and could not be opened, which the message tells.
+            InvalidArgumentError: The version is a detached one.
             NotFoundError: There is no such version, tag or branch; or a branch of another table belongs at
                 `target_path`.
 

@@ -8,11 +8,11 @@ from contextlib import suppress
 from .._native import table as native
 from .._native.store import Store, path_at_home
 from ..commit.loop import follow
-from ..exceptions import AlreadyExistsError, CommitStateUnknownError, NotFoundError
+from ..exceptions import AlreadyExistsError, CommitStateUnknownError, InvalidArgumentError, NotFoundError
 from ..store.branch_places import check_no_branch_belongs
 from ..store.staging import StagingStore
 from ..store.stores import is_behind_network
-from .log import TRANSACTIONS, LanceLog, transaction_uuid
+from .log import TRANSACTIONS, LanceLog, is_detached, transaction_uuid
 from .refs.marking import with_branch
 from .stray import is_in_history
 from .version import TableVersion
@@ -29,9 +29,16 @@ def clone(source: TableVersion, log: LanceLog, *, is_shallow: bool) -> None:
     Raises:
         AlreadyExistsError: There is a table at the place of the clone.
         CommitStateUnknownError: The store failed, and it is not known whether the clone is there.
+        InvalidArgumentError: The version is detached: a table that has no other cannot be opened.
         NotFoundError: The version was cleaned up, or is no part of the history; or a branch of another table belongs
             there.
     """
+    if is_detached(source.number):
+        raise InvalidArgumentError(
+            f"expected a version of the history to clone, found the detached version {source.number}; restore it first",
+            uri=source.log.uri,
+            version=source.number,
+        )
     # A dataset that was opened before a clean-up still shows the version, whose files are gone.
     if not is_in_history(source.log, source.number, source.log.newest().scheme):
         raise NotFoundError(
