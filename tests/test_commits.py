@@ -78,6 +78,23 @@ def test_a_detached_version_is_no_part_of_the_history(uri: str) -> None:
     assert (again.version, _values(uri)) == (3, [0, 1, 5, 6])
 
 
+def test_a_change_of_a_detached_version_is_none_of_the_history(uri: str) -> None:
+    esker.write_dataset(_ids(0, 2), uri)
+    append = LanceOperation.Append(write_fragments(_ids(5, 2), uri))
+    detached = LanceDataset.commit(uri, append, read_version=1, detached=True)
+    overwrite = LanceOperation.Overwrite(_ids(7, 1).schema, write_fragments(_ids(7, 1), uri, mode="overwrite"))
+    before = sorted(path.name for path in Path(uri, "_versions").iterdir())
+    for operation in (append, overwrite, LanceOperation.Delete([], [0], "id < 2"), LanceOperation.Restore(1)):
+        with pytest.raises(InvalidArgumentError, match="found the detached version"):
+            LanceDataset.commit(uri, operation, read_version=detached.version)
+    with pytest.raises(InvalidArgumentError, match="found the detached version"):
+        LanceDataset.commit_batch(uri, [esker.Transaction(detached.version, append)])
+    assert sorted(path.name for path in Path(uri, "_versions").iterdir()) == before
+    more = LanceDataset.commit(uri, append, read_version=detached.version, detached=True)
+    assert more.to_table()["id"].to_pylist() == [0, 1, 5, 6, 5, 6]
+    assert _values(uri) == [0, 1]
+
+
 def test_a_detached_version_may_restore_an_old_one(uri: str) -> None:
     esker.write_dataset(_ids(0, 2), uri)
     esker.write_dataset(_ids(5, 2), uri, mode="overwrite")

@@ -12,6 +12,7 @@ from ...exceptions import InvalidArgumentError, NotFoundError
 from ...storage_version import DEFAULT_STORAGE_VERSION, version_of_numbers
 from ..cleanup.automatic import cleaned_up
 from ..commit import LanceCommit
+from ..log import is_detached
 from ..operation import LanceOperation, Transaction, application_properties, merge_message
 from ..version import TableVersion
 from .table import WriteCommit
@@ -66,7 +67,8 @@ def commit_prepared(target: LanceTarget, prepared: PreparedChange, how: WriteCom
         detached: Whether to commit a detached version, which is not in the history.
 
     Raises:
-        InvalidArgumentError: The change needs a base version (`read_version`), and none is given.
+        InvalidArgumentError: The change needs a base version (`read_version`), and none is given; or that is detached,
+            and the change is to be one of the history.
     """
     operation, read_version = prepared.operation, prepared.read_version
     # As in pylance: an overwrite without retries is one of the version that it names, and of no other.
@@ -75,6 +77,14 @@ def commit_prepared(target: LanceTarget, prepared: PreparedChange, how: WriteCom
         if not isinstance(operation, LanceOperation.Overwrite | LanceOperation.Restore):
             raise InvalidArgumentError(f"read_version is required for {operation.name}, expected the version it read")
         read_version = 0 if is_strict else target.read_version
+    if is_detached(read_version) and not detached:
+        # The number after it is one of a detached version, too: what is put there is in nobody's history.
+        raise InvalidArgumentError(
+            f"expected read_version as a version of the history, found the detached version {read_version}; commit "
+            "with detached=True, or restore it and prepare the change again",
+            uri=target.log.uri,
+            version=read_version,
+        )
     lock = how.lock or target.lock
     transaction = operation.to_native(read_version, prepared.properties, uuid=prepared.uuid)
     change = LanceCommit(
