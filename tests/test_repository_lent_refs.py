@@ -1,4 +1,4 @@
-"""Tags of a repository whose refs move by an external manifest store, when that fails."""
+"""Refs of a repository that move by an external manifest store: when that fails, and when somebody is held up."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 from esker.commit.external import SqliteManifestStore
 from esker.exceptions import AlreadyExistsError, IOFailedError, NotFoundError
 from esker.repo import Repository
+from esker.repo.refs import atomic_objects
+from esker.repo.refs.numbered_log import OLD_SECONDS
 
 HEX = "0123456789abcdef" * 2
 
@@ -91,3 +93,109 @@ def test_a_deleted_tag_whose_writer_did_not_end_stays_deleted(
     repo.tag("v1").delete()
     assert not list(Path(repo.uri, "_esker/refs/tags").iterdir())
     assert not _names(repo)
+
+
+@pytest.fixture
+def held_up(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Callable[[], object]], None]:
+    """Does something right after a writer has won a name, as if it were held up before it copies its object there."""
+
+    def plan(name: str, work: Callable[[], object]) -> None:
+        put = SqliteManifestStore.put_if_not_exists
+
+        def wins(store: SqliteManifestStore, base_uri: str, *args: Any) -> bool:
+            won = put(store, base_uri, *args)
+            if base_uri.endswith(name):
+                monkeypatch.setattr(SqliteManifestStore, "put_if_not_exists", put)
+                work()
+            return won
+
+        monkeypatch.setattr(SqliteManifestStore, "put_if_not_exists", wins)
+
+    return plan
+
+
+@pytest.mark.parametrize("late_s", [0.0, 60.0], ids=["long", "short"])
+def test_a_tag_that_was_deleted_does_not_come_back_by_its_writer(
+    repo: Repository,
+    lender: str,
+    late_s: float,
+    held_up: Callable[[str, Callable[[], object]], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(atomic_objects, "_LATE_S", late_s)
+    other = Repository(repo.uri, manifest_store=lender)
+    held_up("tags/v1", lambda: other.tag("v1").delete())
+    repo.tag("v1").create("main")
+    assert not _names(repo)
+    assert not list(Path(repo.uri, "_esker/refs/tags").iterdir())
+
+
+def test_a_tag_that_was_made_anew_stays_where_it_is(
+    repo: Repository,
+    lender: str,
+    held_up: Callable[[str, Callable[[], object]], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(atomic_objects, "_LATE_S", 0.0)
+    other = Repository(repo.uri, manifest_store=lender)
+    first = repo.ref("main").get_commit().id
+    repo.branch("main").object("a").upload("a")
+    second = repo.branch("main").commit("second").id
+
+    def anew() -> None:
+        other.tag("v1").delete()
+        other.tag("v1").create(second)
+
+    held_up("tags/v1", anew)
+    repo.tag("v1").create(first)
+    assert repo.tag("v1").get_commit().id == second
+
+
+def test_a_reader_that_is_held_up_brings_no_tag_back(
+    repo: Repository, lender: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo.tag("v1").create("main")
+    place = Path(repo.uri, "_esker/refs/tags/v1")
+    place.rename(f"{place}-{HEX}")
+    store = SqliteManifestStore(lender.removeprefix("sqlite://"))
+    assert store.put_if_exists(f"{repo.uri}/_esker/refs/tags/v1", 1, f"_esker/refs/tags/v1-{HEX}", 1)
+    other = Repository(repo.uri, manifest_store=lender)
+    read = repo._core.atomic._store.get
+
+    class HeldUp:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(repo._core.store, name)
+
+        def get(self, path: str) -> bytes:
+            data = read(path)
+            if path.endswith(HEX):
+                other.tag("v1").delete()
+            return data
+
+    monkeypatch.setattr(repo._core.atomic, "_store", HeldUp())
+    assert repo.tag("v1").get_commit()
+    assert not _names(other)
+    assert not list(place.parent.iterdir())
+
+
+def test_an_entry_whose_writer_did_not_end_is_compacted_for_good(
+    repo: Repository, lender: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def commit(repo: Repository, message: str) -> None:
+        repo.branch("main").object("a").upload(message)
+        repo.branch("main").commit(message)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SqliteManifestStore, "put_if_exists", lambda *_: (_ for _ in ()).throw(IOFailedError("lost")))
+        commit(repo, "ours")
+    assert repo.ref("main").get_commit().message == "ours"
+    other = Repository(repo.uri, manifest_store=lender)
+    for number in range(5):
+        commit(other, f"theirs {number}")
+    assert other._core.log("main").compact(keep=2, younger_than_s=-3600)
+    # A process that has seen nothing but its own entry, hours ago: that is gone.
+    log = repo._core.log("main")
+    log._looked = (log._looked[0] - 2 * OLD_SECONDS, log._looked[1] - 2 * OLD_SECONDS)
+    assert repo.ref("main").get_commit().message == "theirs 4"
+    commit(repo, "after them")
+    assert [one.message for one in other.ref("main").log(2)] == ["after them", "theirs 4"]

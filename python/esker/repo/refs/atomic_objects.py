@@ -8,6 +8,8 @@ get   the object at the path; if there is none, the one that the external store 
 ```
 
 For the external store each path is a table with one version. After step 3 the object store alone is enough to read.
+Whoever comes to step 3 late, a writer that was held up or a reader, looks first whether the entry is as it was: another
+one may have finished it, and the object have been deleted since, or made anew.
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ import uuid
 from ..._native.store import ObjectMeta, Store
 from ...commit.external import ExternalManifestStore, ManifestEntry
 from ...exceptions import CommitStateUnknownError, NotFoundError, UnsupportedError
-from .clock import collecting_time
+from .clock import collecting_time, elapsed_s, moment
 
 _ONLY = 1
+_LATE_S = 1.0
+"""A writer that was away for longer asks whether another one has finished its put."""
 _STAGED = re.compile(r"(?P<path>.+)-[0-9a-f]{32}")
 
 
@@ -69,7 +73,7 @@ class AtomicObjects:
         except NotFoundError:
             # Another one has finished it meanwhile.
             return self._store.get(path)
-        self._finish(self._external, path, entry.path, data)
+        self._finish(self._external, path, entry.path, data, is_late=True)
         return data
 
     def put(self, path: str, data: bytes) -> None:
@@ -93,13 +97,14 @@ class AtomicObjects:
             return self._store.put_if_absent(path, data)
         staged = f"{path}-{uuid.uuid4().hex}"
         self._store.put(staged, data)
+        asked = moment()
         won = self._external.put_if_not_exists(self._base + path, _ONLY, staged, len(data))
         if not won:
             # A lost reply is no refusal: the entry may be ours.
             entry = self._external.get(self._base + path, _ONLY)
             won = entry is not None and entry.path == staged
         if won:
-            self._finish(self._external, path, staged, data)
+            self._finish(self._external, path, staged, data, is_late=elapsed_s(asked) > _LATE_S)
         elif entry is not None:
             # Another writer's: ours is an orphan.
             self._store.delete(staged)
@@ -137,9 +142,14 @@ class AtomicObjects:
         """The time for one who deletes what is old. See `clock.collecting_time`."""
         return collecting_time(self._store)
 
-    def _finish(self, external: ExternalManifestStore, path: str, staged: str, data: bytes) -> None:
-        self._store.put(path, data)
-        external.put_if_exists(self._base + path, _ONLY, path, len(data))
+    def _finish(self, external: ExternalManifestStore, path: str, staged: str, data: bytes, *, is_late: bool) -> None:
+        entry = self._entry_of(path) if is_late else None
+        if not is_late or (entry is not None and entry.path == staged):
+            self._store.put(path, data)
+            is_kept = external.put_if_exists(self._base + path, _ONLY, path, len(data))
+            if not is_kept and self._entry_of(path) is None:
+                # Its deletion has freed the name meanwhile.
+                self._store.delete(path)
         self._store.delete(staged)
 
     def list_paths(self, prefix: str) -> list[str]:
@@ -175,10 +185,10 @@ class AtomicObjects:
 
     def delete(self, path: str, *, free: bool = False) -> None:
         """Removes an object. With an external store its name stays taken, unless it is freed."""
-        entry = self._entry_of(path) if free else None
+        entry = self._entry_of(path)
         self._store.delete(path)
         if entry is not None and entry.path != path:
-            # Its writer did not come to this.
+            # Its writer did not come to this, and readers would bring the object back by its first copy.
             self._store.delete(entry.path)
         if free and self._external is not None:
             self._external.delete(self._base + path)
