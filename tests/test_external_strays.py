@@ -1,16 +1,17 @@
-"""Versions that a reader of a table with an external manifest store brings back: it was held up while it finished a
-commit, and a clean-up has removed the version meanwhile."""
+"""Versions that a reader or writer of a table with an external manifest store brings back: it was held up while it
+finished a commit, and a clean-up has removed the version meanwhile, or the table was made anew."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import esker
-from esker.commit.external import SqliteManifestStore
+from esker.commit.external import SqliteManifestStore, manifests
 from esker.commit.external.manifests import ExternalManifests
 from esker.exceptions import NotFoundError
 from tests.tree_branches import Watch, ids_of, meanwhile, rows_of, watched_stores
@@ -65,6 +66,50 @@ def test_a_reader_that_finds_a_commit_finished_does_not_copy_it_again(
     assert ids_of(esker.dataset(uri, manifest_store=lender)) == [4]
     assert reads == 2
     assert _numbers(esker.dataset(uri, manifest_store=lender)) == [5]
+
+
+def _hold_up_the_writer(work: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Does something when a writer has won its version, as if it were held up before it copies the manifest."""
+    put = SqliteManifestStore.put_if_not_exists
+
+    def wins(store: SqliteManifestStore, *args: Any) -> bool:
+        won = put(store, *args)
+        monkeypatch.setattr(SqliteManifestStore, "put_if_not_exists", put)
+        work()
+        return won
+
+    monkeypatch.setattr(SqliteManifestStore, "put_if_not_exists", wins)
+    monkeypatch.setattr(manifests, "_LATE_S", 0.0)
+
+
+def test_a_writer_whose_commit_was_finished_does_not_copy_it_again(
+    uri: str, lender: SqliteManifestStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def go_on() -> None:
+        _go_on(uri, lender)
+        # As if more than an hour had passed: the writer may still wait for the reply.
+        esker.dataset(uri, manifest_store=lender).cleanup_old_versions(retain_versions=1, delete_unverified=True)
+
+    _hold_up_the_writer(go_on, monkeypatch)
+    esker.write_dataset(rows_of(9), uri, manifest_store=lender, mode="append")
+    found = esker.dataset(uri, manifest_store=lender)
+    assert (ids_of(found), _numbers(found)) == ([4], [6])
+
+
+def test_a_writer_brings_no_version_of_a_table_that_was_dropped_into_the_new_one(
+    uri: str, lender: SqliteManifestStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"manifest_store": f"sqlite://{tmp_path}/manifests.db"}
+
+    def make_anew() -> None:
+        esker.LanceDataset.drop(uri, storage_options=options)
+        esker.write_dataset(rows_of(7), uri, manifest_store=lender)
+
+    _hold_up_the_writer(make_anew, monkeypatch)
+    with suppress(NotFoundError):
+        esker.write_dataset(rows_of(9), uri, manifest_store=lender, mode="append")
+    found = esker.dataset(uri, manifest_store=lender)
+    assert (ids_of(found), _numbers(found)) == ([7], [1])
 
 
 @pytest.mark.parametrize("make", ["restore", "tag", "branch"])

@@ -13,11 +13,13 @@ read    1 get the version's path from the external store; if it is a final path,
 
 After step 4 the version can be read without the external store: a copy of all the table's files is a complete table.
 The steps are idempotent: any number of readers and writers may finish the same version at once, since all of them copy
-the same bytes to the same path.
+the same bytes to the same path. Whoever comes to step 3 late, a reader or a writer that was held up, looks first
+whether the entry is as it was: a clean-up may have removed the version since, or another table be there by now.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -25,12 +27,15 @@ from typing import TypeVar
 from ..._native.store import Store
 from ..._native.table import parse_manifest_name
 from ...exceptions import CorruptFileError, EskerError, IOFailedError, NotFoundError, UnsupportedError
+from ..clock import seconds_since
 from .naming import NamingScheme, parse_staged_manifest, staged_manifest_name
 from .store import ExternalManifestStore, ManifestEntry
 
 T = TypeVar("T")
 
 _VERSIONS = "_versions/"
+_LATE_S = 1.0
+"""A writer that was away for longer looks whether another one has finished its commit."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ class ExternalManifests:
         self.base_uri = base_uri
         self._store = store
         self._uri = uri
-        self._ours: dict[int, tuple[ManifestEntry, bytes]] = {}
+        self._ours: dict[int, tuple[ManifestEntry, bytes, tuple[float, float]]] = {}
         self._final: tuple[int, str] | None = None
 
     def latest(self) -> ManifestLocation | None:
@@ -123,6 +128,7 @@ class ExternalManifests:
         self._store.put(_VERSIONS + staged, data)
         path = self._entry_path(_VERSIONS + staged)
         failure: OSError | None = None
+        asked = time.monotonic(), time.time()
         try:
             landed = self._ask(
                 "put_if_not_exists",
@@ -142,7 +148,7 @@ class ExternalManifests:
                 )
             landed = entry.path == path
         if landed:
-            self._ours[version] = (ManifestEntry(version, path), data)
+            self._ours[version] = (ManifestEntry(version, path), data, asked)
         else:
             self._forget(_VERSIONS + staged)
         return landed
@@ -153,10 +159,11 @@ class ExternalManifests:
         if ours is None:
             self.locate(version)
             return
-        entry, data = ours
-        self._final = (version, self._finish(self._parse(entry, version), data))
+        entry, data, asked = ours
+        is_late = seconds_since(*asked) > _LATE_S
+        self._final = (version, self._finish(self._parse(entry, version), data, is_late=is_late))
 
-    def _finish(self, found: ManifestLocation, data: bytes | None) -> str:
+    def _finish(self, found: ManifestLocation, data: bytes | None, *, is_late: bool = True) -> str:
         """Copies a staged manifest to its final path, updates the external store, and deletes the staged manifest."""
         try:
             if data is None:
@@ -164,9 +171,9 @@ class ExternalManifests:
                     data = self._store.get(found.path)
                 except NotFoundError:
                     return self._finished_by_another(found)
-                if self._is_finished(found):
-                    # A clean-up may have removed it since, and a copy would bring it back without its files.
-                    return found.final
+            if is_late and (final := self._final_by_now(found)) is not None:
+                # A clean-up may have removed it since, and a copy would bring it back without its files.
+                return final
             self._copy(found, data)
             self._point_to(found, len(data))
         except OSError as error:
@@ -211,24 +218,32 @@ class ExternalManifests:
                 f"the external manifest store lost its entry of version {version}", uri=self._uri, version=version
             )
 
-    def _is_finished(self, found: ManifestLocation) -> bool:
+    def _final_by_now(self, found: ManifestLocation) -> str | None:
+        """The final path of a version that another process has finished, or the table of which was dropped, or made
+        anew; None if its entry still names the staged manifest."""
         entry = self._get(found.version)
-        return entry is not None and not self._parse(entry, found.version).staged
+        if entry is None:
+            return found.final
+        now = self._parse(entry, found.version)
+        if now.path == found.path:
+            return None
+        return self._finish(now, None) if now.staged else now.final
 
     def _finished_by_another(self, found: ManifestLocation) -> str:
         """The final path of a version whose staged manifest is gone, since another process finished the commit."""
-        if not self._is_finished(found):
-            try:
-                size = self._store.head(found.final).size
-            except NotFoundError as error:
-                raise CorruptFileError(
-                    f"version {found.version} of {self._uri} is committed, but neither {found.path} nor {found.final} "
-                    "is there; expected one of them, restore it",
-                    uri=self._uri,
-                    path=found.final,
-                    version=found.version,
-                ) from error
-            self._point_to(found, size)
+        if (final := self._final_by_now(found)) is not None:
+            return final
+        try:
+            size = self._store.head(found.final).size
+        except NotFoundError as error:
+            raise CorruptFileError(
+                f"version {found.version} of {self._uri} is committed, but neither {found.path} nor {found.final} "
+                "is there; expected one of them, restore it",
+                uri=self._uri,
+                path=found.final,
+                version=found.version,
+            ) from error
+        self._point_to(found, size)
         return found.final
 
     def _forget(self, path: str) -> None:
