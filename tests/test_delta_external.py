@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import deltalake
 import pyarrow as pa
@@ -14,7 +16,7 @@ import pytest
 from esker.commit.external import SqliteManifestStore
 from esker.delta import CommitProperties, DeltaTable, write_deltalake
 from esker.delta.log.external import ONLY_ESKER, STAGED
-from esker.exceptions import AlreadyExistsError, EskerError, UnsupportedError
+from esker.exceptions import AlreadyExistsError, CorruptFileError, EskerError, UnsupportedError
 from tests.faulty import FAULTS, Faulty
 
 
@@ -56,6 +58,28 @@ def test_a_table_lives_its_life(tmp_path: Path, options: dict[str, str]) -> None
     latest = SqliteManifestStore(str(tmp_path / "entries.db")).get_latest(uri)
     assert latest is not None
     assert latest.path.endswith(f"_delta_log/{4:020}.json")
+
+
+@pytest.mark.parametrize("mode", ["error", "append", "overwrite"])
+@pytest.mark.parametrize("is_anew", [False, True])
+def test_a_table_whose_files_are_gone_and_whose_entries_are_not_is_told_as_such(
+    tmp_path: Path, options: dict[str, str], mode: Any, is_anew: bool
+) -> None:
+    uri = str(tmp_path / "t")
+    for number in range(2):
+        write_deltalake(uri, rows(number), mode="append", storage_options=options)
+    shutil.rmtree(uri)
+    if is_anew:
+        deltalake.write_deltalake(uri, rows(7))
+    said = r"version 1 of .* is not there: the table was deleted, .* were left; .* delete them by the store's delete\("
+    with pytest.raises(CorruptFileError, match=said):
+        write_deltalake(uri, rows(9), mode=mode, storage_options=options)
+    if is_anew:
+        with pytest.raises(CorruptFileError, match=said):
+            DeltaTable(uri, storage_options=options).delete("id = 7")
+    SqliteManifestStore(str(tmp_path / "entries.db")).delete(uri)
+    write_deltalake(uri, rows(9), mode="overwrite", storage_options=options)
+    assert ids(uri, options) == [9]
 
 
 def test_a_table_that_was_written_before_goes_on(tmp_path: Path, options: dict[str, str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -222,6 +223,22 @@ def test_the_staged_manifest_is_gone_and_nothing_is_in_its_place(uri: str, sqlit
     _staged(uri, sqlite).unlink()
     with pytest.raises(CorruptFileError, match=r"version 2 of .* is committed, but neither .* is there"):
         esker.dataset(uri, manifest_store=sqlite)
+
+
+@pytest.mark.parametrize("mode", ["create", "append", "overwrite"])
+def test_a_table_whose_files_are_gone_and_whose_entries_are_not_is_told_as_such(
+    uri: str, sqlite: SqliteManifestStore, tmp_path: Path, mode: str
+) -> None:
+    esker.write_dataset(_ids(0, 1), uri, manifest_store=sqlite)
+    shutil.rmtree(uri)
+    said = r"version 1 of .* is not there: the files were deleted, .* by LanceDataset.drop with the same options"
+    with pytest.raises(NotFoundError, match=said):
+        esker.dataset(uri, manifest_store=sqlite)
+    with pytest.raises(NotFoundError, match=said):
+        esker.write_dataset(_ids(1, 1), uri, mode=mode, manifest_store=sqlite)
+    esker.LanceDataset.drop(uri, storage_options={"manifest_store": f"sqlite://{tmp_path}/manifests.db"})
+    esker.write_dataset(_ids(1, 1), uri, manifest_store=sqlite)
+    assert _rows(uri, sqlite) == [1]
 
 
 def test_another_finished_the_copy_but_died_before_it_said_so(uri: str, sqlite: SqliteManifestStore) -> None:

@@ -230,6 +230,14 @@ class LanceLog:
             if not there:
                 # It was dropped after the first look.
                 raise self.no_table() from None
+            if chosen in there:
+                raise NotFoundError(
+                    f"the external manifest store has version {chosen} of the table at {self.uri}, whose manifest is "
+                    "not there: the files were deleted, and its entries were left; restore them, or delete the entries "
+                    "by LanceDataset.drop with the same options, to make another table there",
+                    uri=self.uri,
+                    version=chosen,
+                ) from None
             raise NotFoundError(
                 f"the table at {self.uri} has no version {chosen}, expected one of {_ranges(there)}",
                 uri=self.uri,

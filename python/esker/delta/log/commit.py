@@ -237,6 +237,7 @@ class DeltaCommit:
 
         Raises:
             CommitConflictError: The table was deleted or replaced.
+            CorruptFileError: An external store knows a version that is not there.
         """
         if self._lost is not None:
             raise self._lost
@@ -245,7 +246,10 @@ class DeltaCommit:
         self._listed = time.monotonic(), time.time()
         refresh(self._store)
         check_not_moved(self._store)
-        newest = max(newest_version(self._store), self._known)
+        listed = newest_version(self._store)
+        newest = max(listed, self._known)
+        if self._external is not None and newest > listed:
+            self._external.check_there(newest)
         if newest < self.read_version:
             try:
                 self._store.head(commit_path(self.read_version))

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 
 from ..._native.store import Store
 from ...commit.external import ExternalManifestStore, base_uri_of, open_manifest_store
-from ...exceptions import IOFailedError, NotFoundError, UnsupportedError
+from ...exceptions import CorruptFileError, IOFailedError, NotFoundError, UnsupportedError
 from ...store.secrets import MANIFEST_STORE
 from ...store.staging import StagingStore
 from .entries import LOG, commit_path
@@ -79,6 +79,22 @@ class ExternalLog:
             return -1
         self._finish(entry.version, entry.path)
         return entry.version
+
+    def check_there(self, version: int) -> None:
+        """Checks that the entry of a version is there, which the external store knows and no listing has shown.
+
+        Raises:
+            CorruptFileError: It is not.
+        """
+        if not self._is_there(version):
+            raise CorruptFileError(
+                f"the external manifest store has version {version} of {self._uri}, whose entry {commit_path(version)} "
+                "is not there: the table was deleted, and the entries of that store were left; restore the log, or "
+                f"delete them by the store's delete({self._base!r}) to make another table there",
+                uri=self._uri,
+                path=commit_path(version),
+                version=version,
+            )
 
     def put(self, version: int, data: bytes) -> bool:
         """Puts the entry of a version if there is none.

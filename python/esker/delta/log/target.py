@@ -51,15 +51,18 @@ class WriteTarget:
         Raises:
             NotFoundError: There is no table, and a branch of a Lance table belongs there.
             UnsupportedError: Its store is not one that commits can be put to safely.
+            CorruptFileError: The external store knows a version that is not there.
         """
         if isinstance(table_or_uri, OpenTable):
             return table_or_uri._write_target()
         uri = absolute(table_or_uri)
         store = resolve_for_writing(uri, options, durable=durable)
         external = ExternalLog.of(store, uri, options)
-        if external is not None:
-            external.latest()
-        if newest_version(store) == NO_TABLE:
+        known = external.latest() if external is not None else NO_TABLE
+        newest = newest_version(store)
+        if external is not None and known > newest:
+            external.check_there(known)
+        if newest == NO_TABLE:
             check_no_branch_belongs(uri, storage_options=options)
             return WriteTarget(uri, store, None, options)
         return WriteTarget(uri, store, load_snapshot(store), options)
