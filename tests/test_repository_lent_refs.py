@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from esker.commit.external import SqliteManifestStore
-from esker.exceptions import AlreadyExistsError, IOFailedError, NotFoundError
+from esker.exceptions import AlreadyExistsError, CorruptFileError, IOFailedError, NotFoundError
 from esker.repo import Repository
 from esker.repo.refs import atomic_objects
-from esker.repo.refs.numbered_log import OLD_SECONDS
+from esker.repo.refs.numbered_log import OLD_SECONDS, NumberedLog
 
 HEX = "0123456789abcdef" * 2
 
@@ -199,3 +199,41 @@ def test_an_entry_whose_writer_did_not_end_is_compacted_for_good(
     assert repo.ref("main").get_commit().message == "theirs 4"
     commit(repo, "after them")
     assert [one.message for one in other.ref("main").log(2)] == ["after them", "theirs 4"]
+
+
+@pytest.mark.parametrize("has_won", [False, True], ids=["before the put", "after it"])
+def test_two_names_of_one_repository_overwrite_no_commit(
+    repo: Repository,
+    lender: str,
+    tmp_path: Path,
+    has_won: bool,
+    held_up: Callable[[str, Callable[[], object]], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(repo.uri)
+    other = Repository(link, manifest_store=lender)
+
+    def theirs() -> None:
+        other.branch("main").object("b").upload("b")
+        other.branch("main").commit("theirs")
+
+    repo.branch("main").object("a").upload("a")
+    if has_won:
+        held_up(f"{repo.uri}/_esker/refs/heads/main/{2:020}", theirs)
+        with pytest.raises(CorruptFileError, match="opens the repository by another name"):
+            repo.branch("main").commit("ours")
+    else:
+        put = NumberedLog.put
+
+        def late(log: NumberedLog, number: int, data: bytes) -> bool:
+            monkeypatch.setattr(NumberedLog, "put", put)
+            theirs()
+            return put(log, number, data)
+
+        monkeypatch.setattr(NumberedLog, "put", late)
+        repo.branch("main").commit("ours")
+    assert [one.message for one in repo.ref("main").log(2)][has_won - 1] == "theirs"
+    repo.branch("main").object("c").upload("c")
+    repo.branch("main").commit("next")
+    assert sorted(entry.path for entry in other.ref("main").objects()) == ["a", "b", "c"]

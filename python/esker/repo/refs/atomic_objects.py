@@ -19,7 +19,7 @@ import uuid
 
 from ..._native.store import ObjectMeta, Store
 from ...commit.external import ExternalManifestStore, ManifestEntry
-from ...exceptions import CommitStateUnknownError, NotFoundError, UnsupportedError
+from ...exceptions import CommitStateUnknownError, CorruptFileError, NotFoundError, UnsupportedError
 from .clock import collecting_time, elapsed_s, moment
 
 _ONLY = 1
@@ -85,6 +85,7 @@ class AtomicObjects:
 
         Raises:
             UnsupportedError: An external manifest store decides who was first, and it is not at hand.
+            CorruptFileError: Another writer has put it by another name of the repository in the external store.
         """
         if self._lacks is not None:
             raise UnsupportedError(
@@ -95,6 +96,9 @@ class AtomicObjects:
             )
         if self._external is None:
             return self._store.put_if_absent(path, data)
+        if self._is_there(path):
+            # The external store may know it by another name of the repository.
+            return False
         staged = f"{path}-{uuid.uuid4().hex}"
         self._store.put(staged, data)
         asked = moment()
@@ -145,12 +149,33 @@ class AtomicObjects:
     def _finish(self, external: ExternalManifestStore, path: str, staged: str, data: bytes, *, is_late: bool) -> None:
         entry = self._entry_of(path) if is_late else None
         if not is_late or (entry is not None and entry.path == staged):
-            self._store.put(path, data)
+            self._copy(path, data)
             is_kept = external.put_if_exists(self._base + path, _ONLY, path, len(data))
             if not is_kept and self._entry_of(path) is None:
                 # Its deletion has freed the name meanwhile.
                 self._store.delete(path)
         self._store.delete(staged)
+
+    def _copy(self, path: str, data: bytes) -> None:
+        try:
+            copied = self._store.put_if_absent(path, data)
+        except UnsupportedError:
+            self._store.put(path, data)
+            return
+        if not copied and self._store.get(path) != data:
+            raise CorruptFileError(
+                f"{path} is not what the external manifest store has for it below {self._base!r}: some writer opens "
+                "the repository by another name, as through a link; open it by the same name everywhere, and do it "
+                "again",
+                path=path,
+            )
+
+    def _is_there(self, path: str) -> bool:
+        try:
+            self._store.head(path)
+        except NotFoundError:
+            return False
+        return True
 
     def list_paths(self, prefix: str) -> list[str]:
         """The paths that start with a prefix; those that are not finished have longer names."""
