@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,38 @@ def test_a_table_whose_files_are_gone_and_whose_entries_are_not_is_told_as_such(
     SqliteManifestStore(str(tmp_path / "entries.db")).delete(uri)
     write_deltalake(uri, rows(9), mode="overwrite", storage_options=options)
     assert ids(uri, options) == [9]
+
+
+@pytest.fixture
+def held_up(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+    """Does something when a writer has won its version, as if it were held up before it copies the entry."""
+
+    def plan(work: Callable[[], object]) -> None:
+        put = SqliteManifestStore.put_if_not_exists
+
+        def wins(store: SqliteManifestStore, *args: Any) -> bool:
+            won = put(store, *args)
+            monkeypatch.setattr(SqliteManifestStore, "put_if_not_exists", put)
+            work()
+            return won
+
+        monkeypatch.setattr(SqliteManifestStore, "put_if_not_exists", wins)
+
+    return plan
+
+
+def test_two_names_of_one_table_cannot_both_commit(
+    tmp_path: Path, options: dict[str, str], held_up: Callable[[Callable[[], object]], None]
+) -> None:
+    uri, link = str(tmp_path / "t"), tmp_path / "link"
+    write_deltalake(uri, rows(1), storage_options=options)
+    link.symlink_to(uri)
+    held_up(lambda: write_deltalake(str(link), rows(2), mode="append", storage_options=options))
+    with pytest.raises(EskerError, match="or uses another name of the table"):
+        write_deltalake(uri, rows(3), mode="append", storage_options=options)
+    assert ids(str(link), options) == [1, 2]
+    with pytest.raises(CorruptFileError, match="or uses another name of the table"):
+        DeltaTable(uri, storage_options=options)
 
 
 def test_a_table_that_was_written_before_goes_on(tmp_path: Path, options: dict[str, str]) -> None:

@@ -73,6 +73,7 @@ class ExternalLog:
 
         Raises:
             IOFailedError: The entry could not be copied. Nothing is lost: it can be tried again.
+            CorruptFileError: Another entry is in its place.
         """
         entry = self._external.get_latest(self._base)
         if entry is None:
@@ -101,6 +102,7 @@ class ExternalLog:
 
         Raises:
             OSError: A store failed, and it is unknown whether the entry is there.
+            CorruptFileError: Another writer has put one by another name of the table in the external store.
         """
         if self._is_there(version):
             # The entry was written before the table had an external store.
@@ -151,9 +153,25 @@ class ExternalLog:
                 uri=self._uri,
                 version=version,
             ) from None
-        self._store.put(commit_path(version), data)
+        self._copy(version, data)
         self._external.put_if_exists(self._base, version, final, len(data))
         self._forget(staged)
+
+    def _copy(self, version: int, data: bytes) -> None:
+        try:
+            copied = self._store.put_if_absent(commit_path(version), data)
+        except UnsupportedError:
+            self._store.put(commit_path(version), data)
+            return
+        if not copied and self._store.get(commit_path(version)) != data:
+            raise CorruptFileError(
+                f"{commit_path(version)} of {self._uri} is not the entry that the external manifest store has for "
+                f"version {version} of {self._base!r}; some writer does not use that store, or uses another name of "
+                "the table: stop it, and move that file away to go on with the version of the external store",
+                uri=self._uri,
+                path=commit_path(version),
+                version=version,
+            )
 
     def _is_there(self, version: int) -> bool:
         try:
