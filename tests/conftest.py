@@ -7,6 +7,7 @@ registered with Arrow first: it refuses to be the second.
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,10 @@ settings.register_profile(
     "esker", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
 settings.load_profile("esker")
+
+# A shell's background job ignores Ctrl-C, and so do its children, of which some tests interrupt themselves.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # pylance warns on every write to a new path.
 os.environ.setdefault("LANCE_LOG", "error")
