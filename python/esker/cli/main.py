@@ -15,6 +15,9 @@ from .amount import amount, number_or_name
 from .output import Output
 from .terminal_text import printable
 
+_INTERRUPTED = 130
+"""The exit code of what Ctrl-C ended, as shells have it."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command.
@@ -36,6 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A message may hold stored text: escape what controls a terminal, but keep the lines of the message.
         print("error: " + "\n".join(printable(line) for line in str(error).split("\n")), file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("error: interrupted", file=sys.stderr)
+        return _INTERRUPTED
     except BrokenPipeError:
         # The reader of our output, such as `head`, has closed the pipe.
         sys.stderr.close()

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use esker_store::block_on;
+use esker_store::{block_on, StoreError};
 use esker_table::TableError;
 use pyo3::prelude::*;
 
@@ -46,6 +46,14 @@ pub(crate) fn until_signals<T: Send, F: Future<Output = Result<T, TableError>>>(
     py: Python<'_>,
     work: impl FnOnce() -> F + Send,
 ) -> crate::error::Result<T> {
+    Ok(or_signal(py, work)??)
+}
+
+/// The same of work that fails in its own way: its result, or the signal's exception.
+pub(crate) fn or_signal<T: Send, E: From<StoreError> + Send, F: Future<Output = Result<T, E>>>(
+    py: Python<'_>,
+    work: impl FnOnce() -> F + Send,
+) -> crate::error::Result<Result<T, E>> {
     let done = py.detach(|| {
         block_on(async {
             let mut work = pin!(work());
@@ -60,6 +68,10 @@ pub(crate) fn until_signals<T: Send, F: Future<Output = Result<T, TableError>>>(
                 }
             }
         })
-    })?;
-    done.map_err(python)
+    });
+    match done {
+        Ok(Ok(done)) => Ok(Ok(done)),
+        Ok(Err(signal)) => Err(python(signal)),
+        Err(error) => Ok(Err(error)),
+    }
 }

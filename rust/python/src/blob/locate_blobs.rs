@@ -9,6 +9,7 @@ use pyo3_arrow::PyArray;
 use super::located_blob::PyLocatedBlob;
 use crate::arrow::row_numbers;
 use crate::error::Result;
+use crate::signals::until_signals;
 use crate::store::PyStore;
 use crate::table::PyManifest;
 
@@ -36,7 +37,9 @@ pub(super) fn located(
 ) -> Result<Vec<LocatedBlob>> {
     let (selection, rows) = (selection(selector)?, row_numbers(rows)?);
     let (files, manifest) = (store.files(), manifest.0.clone());
-    Ok(py.detach(|| block_on(read::locate_blobs(files, &manifest, column, selection, rows.values())))?)
+    until_signals(py, || {
+        read::locate_blobs(files, &manifest, column, selection, rows.values())
+    })
 }
 
 /// The blobs of some rows, in the requested order; None for a null.

@@ -5,13 +5,14 @@ use std::ops::Range;
 use bytes::Bytes;
 use esker_file::blob::{fetch_ranges, size_of, BlobObject};
 use esker_file::FileError;
-use esker_store::{block_on, StoreRef};
+use esker_store::StoreRef;
 use esker_table::read::LocatedBlob;
 use esker_table::TableError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::error::Result;
+use crate::signals::or_signal;
 
 /// One blob that is not null: its location, and ranges of its bytes on request.
 #[pyclass(name = "LocatedBlob", module = "esker._native.blob", frozen)]
@@ -67,7 +68,7 @@ impl PyLocatedBlob {
             .into_iter()
             .map(|(offset, length)| Ok((&self.object, self.range(offset, length)?)))
             .collect::<std::result::Result<Vec<_>, TableError>>()?;
-        let parts: Vec<Bytes> = py.detach(|| block_on(fetch_ranges(&self.store, &wanted)))?;
+        let parts: Vec<Bytes> = or_signal(py, || fetch_ranges(&self.store, &wanted))??;
         Ok(parts.iter().map(|part| PyBytes::new(py, part)).collect())
     }
 }

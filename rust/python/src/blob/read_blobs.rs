@@ -1,7 +1,6 @@
 //! `read_blobs` and `read_blob_ranges`.
 
 use esker_file::blob::{fetch, fetch_ranges, size_of};
-use esker_store::block_on;
 use esker_table::TableError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -9,6 +8,7 @@ use pyo3_arrow::PyArray;
 
 use super::locate_blobs::located;
 use crate::error::Result;
+use crate::signals::{or_signal, until_signals};
 use crate::store::PyStore;
 use crate::table::PyManifest;
 
@@ -29,7 +29,7 @@ pub(crate) fn read_blobs<'py>(
     let rows = located(py, store, manifest, column, &rows, selector)?;
     let (addresses, locations): (Vec<u64>, Vec<_>) = rows.into_iter().map(|row| (row.address, row.location)).unzip();
     let store = store.store();
-    let blobs = py.detach(|| block_on(fetch(store, &locations)))?;
+    let blobs = or_signal(py, || fetch(store, &locations))??;
     let bytes = |blob: Option<bytes::Bytes>| blob.map(|blob| PyBytes::new(py, &blob));
     Ok(addresses.into_iter().zip(blobs.into_iter().map(bytes)).collect())
 }
@@ -48,21 +48,19 @@ pub(crate) fn read_blob_ranges<'py>(
 ) -> Result<Vec<Answer<'py>>> {
     let rows = located(py, store, manifest, column, &rows, selector)?;
     let store = store.store();
-    let parts = py.detach(|| {
-        block_on(async {
-            let mut wanted = Vec::with_capacity(rows.len());
-            for (index, (row, (offset, length))) in rows.iter().zip(&ranges).enumerate() {
-                let Some(blob) = &row.location else { continue };
-                let size = size_of(store, blob).await?;
-                let end = offset.checked_add(*length).filter(|end| *end <= size).ok_or_else(|| {
-                    TableError::invalid(format!(
-                        "request {index}: expected a range within the blob's {size} bytes, found one that exceeds blob size: {length} bytes at {offset}"
-                    ))
-                })?;
-                wanted.push((&blob.object, blob.start + offset..blob.start + end));
-            }
-            Ok::<_, TableError>(fetch_ranges(store, &wanted).await?)
-        })
+    let parts = until_signals(py, || async {
+        let mut wanted = Vec::with_capacity(rows.len());
+        for (index, (row, (offset, length))) in rows.iter().zip(&ranges).enumerate() {
+            let Some(blob) = &row.location else { continue };
+            let size = size_of(store, blob).await?;
+            let end = offset.checked_add(*length).filter(|end| *end <= size).ok_or_else(|| {
+                TableError::invalid(format!(
+                    "request {index}: expected a range within the blob's {size} bytes, found one that exceeds blob size: {length} bytes at {offset}"
+                ))
+            })?;
+            wanted.push((&blob.object, blob.start + offset..blob.start + end));
+        }
+        Ok::<_, TableError>(fetch_ranges(store, &wanted).await?)
     })?;
     let mut parts = parts.into_iter();
     let answers = rows.iter().enumerate().map(|(index, row)| {

@@ -1,12 +1,11 @@
 //! `FileListing`.
 
-use esker_store::block_on;
 use esker_table::cleanup::FileListing;
-use esker_table::TableError;
 use pyo3::prelude::*;
 
 use super::file_references::PyFileReferences;
 use crate::error::Result;
+use crate::signals::until_signals;
 use crate::store::PyStore;
 
 /// One orphan: kind, path, size in bytes, last change in microseconds, whether a dropped version refers to it.
@@ -21,7 +20,7 @@ impl PyFileListing {
     #[staticmethod]
     #[pyo3(signature = (store, only = None))]
     fn read(py: Python<'_>, store: &PyStore, only: Option<&str>) -> Result<Self> {
-        let listing = py.detach(|| block_on::<_, TableError>(FileListing::read(store.store(), only)))?;
+        let listing = until_signals(py, || FileListing::read(store.store(), only))?;
         Ok(PyFileListing(listing))
     }
 

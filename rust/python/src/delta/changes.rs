@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use esker_delta::{ChangedFile, TableRoot};
-use esker_store::block_on;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::error::raised;
 use crate::error::{python, Result};
+use crate::signals::or_signal;
 use crate::store::PyStore;
 
 /// A file: its path, its partition values, its deletion vector.
@@ -26,7 +26,7 @@ pub(super) fn read_changes<'py>(
     last: u64,
 ) -> Result<Vec<PyChanges<'py>>> {
     let root = Arc::new(TableRoot::new(root));
-    let found = py.detach(|| block_on(esker_delta::read_changes(store.store(), &root, first, last)));
+    let found = or_signal(py, || esker_delta::read_changes(store.store(), &root, first, last))?;
     let found = found.map_err(raised)?.into_iter().map(|version| {
         Ok((
             version.version,

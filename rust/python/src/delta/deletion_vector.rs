@@ -7,7 +7,6 @@ use arrow_array::types::UInt64Type;
 use arrow_array::UInt64Array;
 use esker_delta::actions::DeletionVectorDescriptor;
 use esker_delta::{DeletionVector, DeltaError, TableRoot};
-use esker_store::block_on;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use pyo3_arrow::PyArray;
@@ -15,6 +14,7 @@ use pyo3_arrow::PyArray;
 use super::arrow_data::PyArrowData;
 use super::error::raised;
 use crate::error::Result;
+use crate::signals::or_signal;
 use crate::store::PyStore;
 
 /// The numbers of the deleted rows of one file, ascending.
@@ -39,14 +39,12 @@ pub(super) fn read_deletion_vector(
         cardinality,
     };
     let store = store.store();
-    let vector = py.detach(|| {
-        block_on(async {
-            match path {
-                Some(path) => DeletionVector::read_file(store, path, &descriptor).await,
-                None => DeletionVector::read(store, &TableRoot::new(store.uri()), &descriptor).await,
-            }
-        })
-    });
+    let vector = or_signal(py, || async {
+        match path {
+            Some(path) => DeletionVector::read_file(store, path, &descriptor).await,
+            None => DeletionVector::read(store, &TableRoot::new(store.uri()), &descriptor).await,
+        }
+    })?;
     let rows: UInt64Array = vector.map_err(raised)?.rows().collect::<Vec<u64>>().into();
     Ok(PyArrowData::array(Arc::new(rows)))
 }

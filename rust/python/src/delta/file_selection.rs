@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use esker_delta::{Selection, Snapshot};
-use esker_store::block_on;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
 use super::arrow_data::PyArrowData;
 use super::error::raised;
 use crate::error::{python, Result};
+use crate::signals::or_signal;
 use crate::store::PyStore;
 
 /// Some files of a version.
@@ -69,13 +69,13 @@ impl PyFileSelection {
     }
 
     fn statistics_texts(&self, py: Python<'_>, store: &PyStore) -> Result<Vec<Option<String>>> {
-        let found = py.detach(|| block_on(self.snapshot.statistics_texts(store.store(), &self.selection)));
+        let found = or_signal(py, || self.snapshot.statistics_texts(store.store(), &self.selection))?;
         found.map_err(raised)
     }
 
     #[pyo3(signature = (store, *, bounds = true))]
     fn statistics(&self, py: Python<'_>, store: &PyStore, bounds: bool) -> Result<(Vec<Vec<String>>, PyArrowData)> {
-        let found = py.detach(|| block_on(self.snapshot.statistics(store.store(), &self.selection, bounds)));
+        let found = or_signal(py, || self.snapshot.statistics(store.store(), &self.selection, bounds))?;
         let (paths, batch) = found.map_err(raised)?;
         Ok((paths, PyArrowData::batch(batch)))
     }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use esker_delta::{ColumnMapping, Snapshot};
-use esker_store::block_on;
 use esker_table::TableError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -17,6 +16,7 @@ use super::file_selection::PyFileSelection;
 use crate::arrow::schema_capsule;
 use crate::error::Result;
 use crate::expr::PyPredicate;
+use crate::signals::or_signal;
 use crate::store::PyStore;
 
 /// One version of a Delta table.
@@ -28,9 +28,7 @@ impl PySnapshot {
     #[staticmethod]
     #[pyo3(signature = (store, *, version = None, timezone = None))]
     fn load(py: Python<'_>, store: &PyStore, version: Option<u64>, timezone: Option<&str>) -> Result<Self> {
-        let mut snapshot = py
-            .detach(|| block_on(Snapshot::load(store.store(), version)))
-            .map_err(raised)?;
+        let mut snapshot = or_signal(py, || Snapshot::load(store.store(), version))?.map_err(raised)?;
         if let Some(name) = timezone {
             snapshot = snapshot.with_zone(name).map_err(raised)?;
         }
@@ -39,15 +37,12 @@ impl PySnapshot {
 
     #[pyo3(signature = (store, *, version = None))]
     fn refresh(&self, py: Python<'_>, store: &PyStore, version: Option<u64>) -> Result<Self> {
-        let snapshot = py
-            .detach(|| block_on(self.0.refresh(store.store(), version)))
-            .map_err(raised)?;
+        let snapshot = or_signal(py, || self.0.refresh(store.store(), version))?.map_err(raised)?;
         Ok(PySnapshot(Arc::new(snapshot)))
     }
 
     fn is_replaced(&self, py: Python<'_>, store: &PyStore) -> Result<bool> {
-        py.detach(|| block_on(self.0.is_replaced(store.store())))
-            .map_err(raised)
+        or_signal(py, || self.0.is_replaced(store.store()))?.map_err(raised)
     }
 
     #[getter]
@@ -145,10 +140,10 @@ impl PySnapshot {
             ),
             None => None,
         };
-        let selection = py.detach(|| match &filter {
-            Some(filter) => block_on(self.0.select(store.store(), filter)),
+        let selection = match &filter {
+            Some(filter) => or_signal(py, || self.0.select(store.store(), filter))?,
             None => Ok(self.0.all()),
-        });
+        };
         Ok(PyFileSelection::new(self.0.clone(), selection.map_err(raised)?))
     }
 

@@ -1,6 +1,7 @@
 //! `Store`.
 
 use std::collections::HashMap;
+use std::future::Future;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -19,6 +20,7 @@ use super::object_meta::PyObjectMeta;
 use super::object_writer::PyObjectWriter;
 use super::session::PySession;
 use crate::error::{NativeError, Result};
+use crate::signals::until_signals;
 
 /// The objects under one root.
 #[pyclass(name = "Store", module = "esker._native.store", frozen, subclass)]
@@ -63,6 +65,18 @@ impl PyStore {
     /// The store itself.
     pub(crate) fn store(&self) -> &StoreRef {
         &self.root
+    }
+
+    /// Reads. What has to wait for a network is given up at a signal, such as Ctrl-C.
+    fn read<T: Send, F: Future<Output = esker_store::Result<T>>>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce() -> F + Send,
+    ) -> Result<T> {
+        if self.store().is_far() {
+            return until_signals(py, || async { Ok(work().await?) });
+        }
+        Ok(py.detach(|| block_on(work()))?)
     }
 }
 
@@ -147,7 +161,7 @@ impl PyStore {
     }
 
     fn get<'py>(&self, py: Python<'py>, path: &str) -> Result<Bound<'py, PyBytes>> {
-        let bytes = py.detach(|| block_on(self.store().get(path)))?;
+        let bytes = self.read(py, || self.store().get(path))?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -158,12 +172,12 @@ impl PyStore {
         ranges: Vec<(u64, u64)>,
     ) -> Result<Vec<Bound<'py, PyBytes>>> {
         let ranges: Vec<Range<u64>> = ranges.into_iter().map(|(start, end)| start..end).collect();
-        let parts = py.detach(|| block_on(self.store().get_ranges(path, &ranges)))?;
+        let parts = self.read(py, || self.store().get_ranges(path, &ranges))?;
         Ok(parts.iter().map(|part| PyBytes::new(py, part)).collect())
     }
 
     fn head(&self, py: Python<'_>, path: &str) -> Result<PyObjectMeta> {
-        Ok(PyObjectMeta(py.detach(|| block_on(self.store().head(path)))?))
+        Ok(PyObjectMeta(self.read(py, || self.store().head(path))?))
     }
 
     #[pyo3(signature = (path, data, *, synced = true))]
@@ -187,7 +201,7 @@ impl PyStore {
 
     #[pyo3(signature = (prefix = ""))]
     fn list(&self, py: Python<'_>, prefix: &str) -> Result<Vec<PyObjectMeta>> {
-        let found = py.detach(|| block_on(self.store().list(prefix)))?;
+        let found = self.read(py, || self.store().list(prefix))?;
         Ok(found.into_iter().map(PyObjectMeta).collect())
     }
 
@@ -198,21 +212,21 @@ impl PyStore {
 
     #[pyo3(signature = (prefix = ""))]
     fn list_paths(&self, py: Python<'_>, prefix: &str) -> Result<Vec<String>> {
-        Ok(py.detach(|| block_on(self.store().list_paths(prefix)))?)
+        self.read(py, || self.store().list_paths(prefix))
     }
 
     #[pyo3(signature = (prefix = ""))]
     fn list_folders(&self, py: Python<'_>, prefix: &str) -> Result<Vec<String>> {
-        Ok(py.detach(|| block_on(self.store().list_folders(prefix)))?)
+        self.read(py, || self.store().list_folders(prefix))
     }
 
     fn list_first(&self, py: Python<'_>, prefix: &str, count: usize) -> Result<(Vec<String>, bool)> {
-        let found = py.detach(|| block_on(self.store().list_first(prefix, count)))?;
+        let found = self.read(py, || self.store().list_first(prefix, count))?;
         Ok((found.paths, found.complete))
     }
 
     fn list_starting(&self, py: Python<'_>, prefix: &str, start: &str) -> Result<Vec<String>> {
-        Ok(py.detach(|| block_on(self.store().list_starting(prefix, start)))?)
+        self.read(py, || self.store().list_starting(prefix, start))
     }
 
     fn delete(&self, py: Python<'_>, path: &str) -> Result<()> {
@@ -225,7 +239,7 @@ impl PyStore {
 
     #[pyo3(signature = (prefix = ""))]
     fn list_unfinished(&self, py: Python<'_>, prefix: &str) -> Result<Vec<PyObjectMeta>> {
-        let found = py.detach(|| block_on(self.store().list_unfinished(prefix)))?;
+        let found = self.read(py, || self.store().list_unfinished(prefix))?;
         Ok(found.into_iter().map(PyObjectMeta).collect())
     }
 
