@@ -22,6 +22,7 @@ from esker.delta.read.filesystem import FileLocator
 from esker.delta.write.plan import WriteRequest, plan_write
 from esker.delta.write.staging import Staging
 from esker.file import LanceFileReader
+from esker.repo import Repository
 from esker.spark.options import table_address
 from tests.samples import people
 from tests.servers import Azurite, S3Server
@@ -242,3 +243,15 @@ def test_nothing_of_a_delta_table_carries_credentials_that_are_told_to_stay(
     assert woken[0].count() == woken[1].count_rows() == 20
     assert woken[0].to_pyarrow_table().num_rows == 20
     assert Staging(woken[3], store).finish().rows == 0
+
+
+def test_an_option_that_is_no_text_is_named_and_not_shown() -> None:
+    options: Any = {"aws_secret_access_key": "x", "timeout": 4711}
+    for run in (
+        lambda: esker.dataset("s3://b/t", storage_options=options),
+        lambda: DeltaTable("s3://b/t", storage_options=options),
+        lambda: Repository("s3://b/t", storage_options=options),
+    ):
+        with pytest.raises(TypeError, match="'timeout' as int") as raised:
+            run()
+        assert "4711" not in str(raised.value)

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from urllib.parse import unquote
 
 from .._native.store import Store
-from ..exceptions import InvalidArgumentError, UnsupportedError
+from ..exceptions import InvalidArgumentError, InvalidTypeError, UnsupportedError
 from .s3_ddb import split_s3_ddb
 from .secrets import MANIFEST_STORE
 
@@ -26,6 +26,12 @@ _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*)://")
 
 
 def _native_store(uri: str, storage_options: Mapping[str, str], durable: bool) -> Store:
+    for name, value in storage_options.items():
+        if not isinstance(value, str):
+            raise InvalidTypeError(
+                f"expected storage_options of texts, found {name!r} as {type(value).__name__}; write it in quotes",
+                uri=uri,
+            )
     return Store(uri, storage_options=dict(storage_options), durable=durable)
 
 
@@ -129,6 +135,7 @@ def resolve(
         durable: Whether a put returns only when its bytes are on stable storage.
 
     Raises:
+        InvalidTypeError: An option is no text.
         UnsupportedError: No store is registered for the scheme.
 
     Example:
