@@ -315,3 +315,15 @@ def test_new_columns_have_the_groups_of_those_before(
         found = module.dataset(uri).to_table(columns=["id", column])
         values = dict(zip(*found.to_pydict().values(), strict=True))
         assert values == {n: 0 if n == 5 else n + 1 for n in ids if n not in (0, 4, 9, rows - 1)}
+
+
+def test_a_column_that_no_file_has_is_read_by_pylance_but_not_filtered(tmp_path: Path) -> None:
+    """The guide says so: pylance makes no such files of this version."""
+    uri = str(tmp_path / "t")
+    esker.write_dataset(pa.table({"id": [1, 2], "n": [1, 2]}), uri, data_storage_version="0.1")
+    esker.dataset(uri).insert(pa.table({"id": [3]}))
+    expected = pa.table({"id": [1, 2, 3], "n": [1, 2, None]})
+    assert esker.dataset(uri).to_table() == lance.dataset(uri).to_table() == expected
+    assert esker.dataset(uri).count_rows("n is null") == 1
+    with pytest.raises(ValueError, match="Cannot merge empty batches"):
+        lance.dataset(uri).to_table(columns=["id"], filter="n = 1")
