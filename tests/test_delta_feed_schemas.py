@@ -107,3 +107,32 @@ def test_values_that_a_column_no_longer_has_are_told_with_where_they_end(tmp_pat
     with pytest.raises(UnsupportedError, match=r"other columns before version 1.*'x'.*version=0\)"):
         _feed(DeltaTable(tmp_path))
     assert _feed(DeltaTable(tmp_path, version=0)) == [("x", "insert", 0)]
+
+
+def _feed_turned_on_later(path: Path, *, checkpoint: int) -> None:
+    """Version 2 rewrites a file, version 3 turns the feed on; what is older than a checkpoint is gone."""
+    write_deltalake(path, pa.table({"a": [1, 2, 3]}))
+    write_deltalake(path, pa.table({"a": [4]}), mode="append")
+    DeltaTable(path).update({"a": "9"}, predicate="a = 1")
+    DeltaTable(path).alter.set_table_properties(FEED)
+    write_deltalake(path, pa.table({"a": [5]}), mode="append")
+    DeltaTable(path, version=checkpoint).create_checkpoint()
+    (path / "_delta_log" / f"{0:020}.json").unlink()
+
+
+def test_a_feed_that_was_off_is_not_on_where_the_version_before_was_cleaned_up(tmp_path: Path) -> None:
+    path = tmp_path / "later"
+    _feed_turned_on_later(path, checkpoint=1)
+    for start in (1, 2):
+        with pytest.raises(UnsupportedError, match=f"version {start} was written without a change data feed"):
+            _feed(DeltaTable(path), starting_version=start)
+    assert _feed(DeltaTable(path), starting_version=3) == [(5, "insert", 4)]
+
+
+def test_what_a_feed_was_before_anything_that_is_left_is_not_guessed(tmp_path: Path) -> None:
+    path = tmp_path / "unknown"
+    _feed_turned_on_later(path, checkpoint=4)
+    for start in (1, 2):
+        with pytest.raises(UnsupportedError, match=rf"version {start} .* not known.* before version 3 .*start with"):
+            _feed(DeltaTable(path), starting_version=start)
+    assert _feed(DeltaTable(path), starting_version=3) == [(5, "insert", 4)]

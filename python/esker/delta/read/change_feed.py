@@ -169,12 +169,18 @@ class ChangeFeed:
                 yield self._scan.conformed(kept.select(names))
 
     def _changes(self, start: int, end: int) -> Iterator[VersionChanges]:
-        before = self._metadata_before(start)
+        before, since = self._metadata_before(start)
         # Of what comes before version 0 nothing is enabled.
         enabled = before is not None and _is_enabled(before)
         for first in range(start, end + 1, RUN):
             for found in read_changes(self._store, self._snapshot.root, first, min(first + RUN - 1, end)):
                 change = VersionChanges(*found)
+                if change.enabled is not None and start < change.version <= since:
+                    raise UnsupportedError(
+                        f"whether version {start} was written with a change data feed is not known, as what the table "
+                        f"was before version {change.version} has been cleaned up; start with that version",
+                        version=start,
+                    )
                 enabled = enabled if change.enabled is None else change.enabled
                 if not enabled:
                     raise UnsupportedError(
@@ -190,13 +196,16 @@ class ChangeFeed:
                     before = next((value for name, value in actions if name == "metaData"), before)
                 yield change
 
-    def _metadata_before(self, start: int) -> dict[str, Any] | None:
+    def _metadata_before(self, start: int) -> tuple[dict[str, Any] | None, int]:
+        """What the table was before a version, and the version that says so: a later one where others are gone."""
         if start == 0:
-            return None
-        try:
-            return parsed(load_snapshot(self._store, version=start - 1).metadata_json)
-        except NotFoundError:
-            return parsed(self._snapshot.metadata_json)
+            return None, -1
+        for version in range(start - 1, self._snapshot.version):
+            try:
+                return parsed(load_snapshot(self._store, version=version).metadata_json), version
+            except NotFoundError:
+                continue
+        return parsed(self._snapshot.metadata_json), self._snapshot.version
 
     def _of_version(self, change: VersionChanges) -> Iterator[FileChange]:
         version = change.version
