@@ -304,6 +304,53 @@ def test_rows_of_every_type_are_written_anew_where_the_table_has_changed(
         assert changes == [("delete", n) for n in (1, 2, 3, 4)] + [("insert", n) for n in (1, 2, 3)]
 
 
+MADE_OTHERS: dict[str, tuple[pa.Array, pa.Array]] = {
+    "float": (pa.array([0.5], pa.float32()), pa.array([1.1])),
+    "decimal": (pa.array([1], pa.decimal128(5, 1)), pa.array([1.25])),
+    "day": (pa.array([1], pa.date32()), pa.array([86_400_000_005], pa.timestamp("us", "UTC"))),
+    "number": (pa.array([1]), pa.array(["007"])),
+    "struct": (pa.array([{"x": 0.5}], pa.struct([("x", pa.float32())])), pa.array([{"x": 1.1}])),
+    "list": (pa.array([[0.5]], pa.list_(pa.float32())), pa.array([[1.1]])),
+}
+
+
+@pytest.mark.parametrize("case", MADE_OTHERS)
+def test_values_that_the_column_made_others_are_not_given_to_one_that_holds_them(case: str, tmp_path: Path) -> None:
+    there, given = MADE_OTHERS[case]
+    write_deltalake(tmp_path, pa.table({"id": [1], "x": there}))
+    stale = DeltaTable(tmp_path)
+    new = pa.table({"id": [1], "x": given})
+    write_deltalake(tmp_path, new, mode="overwrite", schema_mode="overwrite")
+    before = files(tmp_path)
+    with pytest.raises(CommitConflictError, match="change of column 'x'.* run it again"):
+        write_deltalake(stale, new, mode="overwrite", predicate="id = 1")
+    assert files(tmp_path) == before
+    write_deltalake(tmp_path, new, mode="overwrite", predicate="id = 1")
+    assert DeltaTable(tmp_path).to_pyarrow_table().to_pylist() == new.to_pylist()
+
+
+def test_integers_that_a_narrower_column_held_go_into_a_wider_one(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1], "n": pa.array([1], pa.int8())}))
+    stale = DeltaTable(tmp_path)
+    write_deltalake(tmp_path, pa.table({"id": [2], "n": [2]}), mode="overwrite", schema_mode="overwrite")
+    write_deltalake(stale, pa.table({"id": [1], "n": [7]}), mode="overwrite", predicate="id = 1")
+    found = DeltaTable(tmp_path).to_pyarrow_table().sort_by("id").to_pylist()
+    assert found == [{"id": 1, "n": 7}, {"id": 2, "n": 2}]
+
+
+def test_an_empty_text_of_a_partition_is_not_null_in_a_table_that_has_none_by_now(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1], "s": ["a"]}), partition_by=["s"])
+    stale = DeltaTable(tmp_path)
+    new = pa.table({"id": [1, 1], "s": ["", None]})
+    write_deltalake(
+        tmp_path, pa.table({"id": [1], "s": ["b"]}), mode="overwrite", schema_mode="overwrite", partition_by=[]
+    )
+    with pytest.raises(CommitConflictError, match="change of column 's'"):
+        write_deltalake(stale, new, mode="overwrite", predicate="id = 1")
+    write_deltalake(tmp_path, new, mode="overwrite", predicate="id = 1")
+    assert DeltaTable(tmp_path).to_pyarrow_table().to_pylist() == new.to_pylist()
+
+
 def test_what_the_table_forbids_by_now_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     prepare(tmp_path, "feed")
     for forbid in (

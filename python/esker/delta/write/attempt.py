@@ -23,7 +23,7 @@ from .conformed import conformed
 from .entry import write_entry
 from .plan import DeltaWritePlan, WriteRequest, plan_write
 from .replacement import Replacement, replaced_files, writes_changes
-from .staged_rows import staged_rows
+from .staged_rows import check_read_back, staged_rows
 from .staging import StagedWrite, Staging
 
 
@@ -60,10 +60,14 @@ class WriteAttempt:
         Args:
             target: The table, in the later version.
             staged: Takes in new files; those that are of no use any more stay in it.
+
+        Raises:
+            CommitConflictError: The files do not say any more what the caller gave, which the table could hold now.
         """
         request, store = self.plan.request, target.store
         plan = plan_write(target, self.incoming, request)
         adds = self.written.adds
+        check_read_back(self.incoming, self.plan, plan)
         if plan.after != self.plan.after or plan.missing != self.plan.missing:
             return _staged(target, plan, self.incoming, staged_rows(self.plan, store, adds), staged)
         replacement = _replaced(plan, target)

@@ -14,11 +14,69 @@ from typing import Any
 import pyarrow as pa
 
 from ..._native.store import Store
+from ...exceptions import CommitConflictError
 from ..log.entries import commit_path
 from ..log.snapshots import load_snapshot
 from ..read.filesystem import FileLocator
 from ..read.scan import TableScan
+from ..schema import ArrayType, DataType, Field, MapType, PrimitiveType, Schema, StructType
 from .plan import DeltaWritePlan
+
+_INTEGERS = ("byte", "short", "integer", "long")
+_TEXTS = ("string", "binary")
+
+
+def check_read_back(given: Schema, staged: DeltaWritePlan, plan: DeltaWritePlan) -> None:
+    """Raises where staged rows are not the caller's any more for what the table is by now.
+
+    A float was rounded for a column that is a double now; an empty text is null in a partition.
+
+    Args:
+        given: The columns of the rows as they were given.
+        staged: What they were staged by.
+        plan: What they would be written by now.
+
+    Raises:
+        CommitConflictError: Values of a column may be others.
+
+    Example:
+        `check_read_back(incoming, first.plan, plan)`
+    """
+    then, now = (_types(each.after.schema.fields) for each in (staged, plan))
+    parted = set(staged.after.partition_by) - set(plan.after.partition_by)
+    for field in given.fields:
+        kind = then[field.name]
+        is_text = isinstance(kind, PrimitiveType) and kind.type in _TEXTS
+        if not _is_exact(field.type, kind, now[field.name]) or (is_text and field.name in parted):
+            raise CommitConflictError(
+                f"our WRITE to {plan.uri} lost a race to a change of column {field.name!r}, and its rows were written "
+                f"for the column as it was, which may have changed their values; nothing of ours is visible, run it "
+                "again on the newest version",
+                uri=plan.uri,
+                operation="WRITE",
+                version=staged.read_version,
+                retryable=True,
+            )
+
+
+def _types(fields: Sequence[Field]) -> dict[str, DataType]:
+    return {field.name: field.type for field in fields}
+
+
+def _is_exact(given: DataType, then: DataType, now: DataType) -> bool:
+    """Whether values of a type that were written as another one are what they were, or are to be that one still."""
+    if given == then or then == now:
+        return True
+    if isinstance(given, StructType) and isinstance(then, StructType) and isinstance(now, StructType):
+        before, after = _types(then.fields), _types(now.fields)
+        return all(_is_exact(f.type, before[f.name], after.get(f.name, f.type)) for f in given.fields)
+    if isinstance(given, ArrayType) and isinstance(then, ArrayType) and isinstance(now, ArrayType):
+        return _is_exact(given.element_type, then.element_type, now.element_type)
+    if isinstance(given, MapType) and isinstance(then, MapType) and isinstance(now, MapType):
+        keys = _is_exact(given.key_type, then.key_type, now.key_type)
+        return keys and _is_exact(given.value_type, then.value_type, now.value_type)
+    known = [each.type for each in (given, then) if isinstance(each, PrimitiveType)]
+    return len(known) == 2 and all(kind in _INTEGERS for kind in known)
 
 
 def staged_rows(
