@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import deltalake
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -178,3 +179,32 @@ def test_what_is_kept_less_precisely_is_what_deltalake_keeps(
         library(uri, pa.table({"x": pa.array([], kind)}))
         library(uri, pa.table({"x": values}), mode="append")
         assert DeltaTable(uri).to_pyarrow_table()["x"].to_pylist() == [expected]
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+@pytest.mark.parametrize("first", [0, 300_000])
+def test_nanoseconds_in_files_are_cut_by_every_reader(first: int, zone: str | None, tmp_path: Path) -> None:
+    kind = pa.timestamp("ns", zone)
+    whole = {"t": pa.array([n * 1000 for n in range(first)], pa.timestamp("ns", zone)), "k": range(first)}
+    pq.write_table(pa.table(whole).cast(pa.schema([("t", kind), ("k", "int64")])), tmp_path / "a.parquet")
+    rows = pa.table({"t": pa.array([1500, None, 10**18 + 1], kind), "k": [-1, -2, -3]})
+    pq.write_table(rows, tmp_path / "b.parquet", row_group_size=1)
+    convert_to_deltalake(tmp_path, configuration={"delta.enableChangeDataFeed": "true"})
+    table = DeltaTable(tmp_path)
+    cut = [dt.datetime(1970, 1, 1, microsecond=1), None, dt.datetime(2001, 9, 9, 1, 46, 40)]
+    want = [time and time.replace(tzinfo=dt.UTC) if zone else time for time in cut]
+    ends = {
+        "table": table.to_pyarrow_table(),
+        "scan": table.scan().read_all(),
+        "feed": pa.table(table.load_cdf()),
+        "query": esker.delta.QueryBuilder().register("x", table).execute("select * from x").read_all(),
+    }
+    for name, found in ends.items():
+        assert found.num_rows == first + 3, name
+        assert sorted(found["k"].to_pylist()) == [-3, -2, -1, *range(first)], name
+        few = {row["k"]: row["t"] for row in found.filter(pc.field("k") < 0).to_pylist()}
+        assert [few[k] for k in (-1, -2, -3)] == want, name
+    where = f"t = timestamp '1970-01-01 00:00:00.000001{'Z' if zone else ''}'"
+    meant = table.to_pyarrow_table(filters=where)["k"].to_pylist()
+    assert meant == ([1, -1] if first else [-1])
+    assert table.delete(where)["num_deleted_rows"] == len(meant)

@@ -27,7 +27,7 @@ from ..definition.feed_columns import check_feed_columns
 from ..log.entries import read_actions
 from ..log.snapshots import load_snapshot
 from .feed_schemas import FeedSchemas, parsed
-from .file_errors import each_batch
+from .file_errors import FinerTimesError, after, each_batch
 from .filters import BoundFilter
 from .open_parquet import BATCH_ROWS
 from .scan import TableFile, TableScan
@@ -110,9 +110,20 @@ class ChangeFeed:
         # Find out first whether the feed was on in all versions: no row is handed out before.
         changes = [rows for change in self._changes(start, end) for rows in self._of_version(change)]
         files = [self._with_constants(rows) for rows in changes]
+        given = 0
         if all(rows.only is None for rows in changes) and self._scan.is_plain(files):
-            yield from self._of_dataset(files, names, where)
-            return
+            try:
+                for batch in self._of_dataset(files, names, where):
+                    given += batch.num_rows
+                    yield batch
+                return
+            except FinerTimesError:
+                pass  # Each file is read alone, as times are cut then.
+        yield from after(self._of_files(changes, names, where), given)
+
+    def _of_files(
+        self, changes: list[FileChange], names: list[str], where: BoundFilter | None
+    ) -> Iterator[pa.RecordBatch]:
         threads = min(8, os.cpu_count() or 1)
         pending: deque[Future[list[pa.RecordBatch]]] = deque()
         with ThreadPoolExecutor(threads) as pool:

@@ -10,6 +10,13 @@ import pyarrow as pa
 
 from ...exceptions import CorruptFileError, EskerError, IOFailedError, NotFoundError
 
+_FINER = "Casting from timestamp[ns"
+"""What pyarrow says of times whose last digits a cast would drop."""
+
+
+class FinerTimesError(CorruptFileError):
+    """A file has times that are no whole microseconds, which pyarrow's dataset does not cut."""
+
 
 @contextmanager
 def file_errors(version: int, path: str | None = None) -> Iterator[None]:
@@ -22,6 +29,7 @@ def file_errors(version: int, path: str | None = None) -> Iterator[None]:
     Raises:
         NotFoundError: A file is not there.
         CorruptFileError: A file is no Parquet.
+        FinerTimesError: A file has finer times than the table.
         IOFailedError: The system does not let it be read.
 
     Example:
@@ -49,7 +57,8 @@ def file_errors(version: int, path: str | None = None) -> Iterator[None]:
         # Errors of the operating system have an errno; pyarrow's errors about the bytes have none.
         if getattr(error, "errno", None) is not None:
             raise IOFailedError(f"{name} of version {version} cannot be read: {error}") from error
-        raise CorruptFileError(f"corrupt {name.removeprefix('a ')} of version {version}: {error}", path=path) from error
+        kind = FinerTimesError if _FINER in str(error) else CorruptFileError
+        raise kind(f"corrupt {name.removeprefix('a ')} of version {version}: {error}", path=path) from error
 
 
 def each_batch(batches: Iterable[Any], version: int, path: str | None = None) -> Iterator[Any]:
@@ -65,6 +74,21 @@ def each_batch(batches: Iterable[Any], version: int, path: str | None = None) ->
         if batch is None:
             return
         yield batch
+
+
+def after(batches: Iterable[Any], rows: int) -> Iterator[Any]:
+    """Batches without their first rows, which were handed out by another reader.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.delta.read.file_errors import after
+        >>> [batch.num_rows for batch in after([pa.record_batch({"x": [1, 2]}), pa.record_batch({"x": [3]})], 1)]
+        [1, 1]
+    """
+    for batch in batches:
+        if rows < batch.num_rows:
+            yield batch.slice(rows) if rows else batch
+        rows = max(0, rows - batch.num_rows)
 
 
 @contextmanager
@@ -84,6 +108,8 @@ def named_file_errors(version: int, parts: Iterable[tuple[str, Callable[[], Iter
     try:
         with file_errors(version):
             yield
+    except FinerTimesError:
+        raise
     except CorruptFileError:
         for path, read in parts:
             for _ in each_batch(read(), version, path):

@@ -1,7 +1,7 @@
 """Scans the rows of a version: its files in order, several read ahead, as record batches.
 
-Files whose columns are exactly the table's are read by pyarrow's dataset. Files with deletion vectors, physical names
-or widened types are read one by one, and each batch is cast to the table's types.
+Files whose columns are exactly the table's are read by pyarrow's dataset. Files with deletion vectors, physical names,
+widened types or nanoseconds are read one by one, and each batch is cast to the table's types.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from ..._native.delta import FileSelection, Snapshot
 from ..._native.store import Store
 from .conform import conform, plain
-from .file_errors import file_errors, named_file_errors
+from .file_errors import FinerTimesError, after, file_errors, named_file_errors
 from .file_reader import TableFile, TableFileReader, guarantee
 from .filesystem import FileLocator
 from .filters import BoundFilter
@@ -162,29 +162,45 @@ class TableScan:
             wanted = where.columns if where.columns is not None else self.schema.names
             read += [name for name in wanted if name not in read]
         data_files = self.table_files()
+        given = 0
         if self.is_plain(data_files):
-            dataset = self.dataset(data_files, is_filtered=where is not None)
-            expression = where.implied if where is not None else None
-            batches = dataset.to_batches(columns=read, filter=expression, batch_size=BATCH_ROWS)
-            parts = self._parts(dataset, data_files, read, expression)
-            while True:
-                with named_file_errors(self._snapshot.version, parts):
-                    batch = next(batches, None)
-                if batch is None:
-                    return
-                kept = where.keep(batch) if where is not None and where.is_widened else batch
-                if kept.num_rows:
-                    yield self.conformed(kept.select(names))
-        for batch in self._ahead(data_files, read, where, threads or min(8, os.cpu_count() or 1)):
+            try:
+                for batch in self._plain(data_files, names, read, where):
+                    given += batch.num_rows
+                    yield batch
+                return
+            except FinerTimesError:
+                pass  # Each file is read alone, as times are cut then.
+        for batch in after(self._ahead(data_files, read, where, threads or min(8, os.cpu_count() or 1)), given):
             yield batch.select(names)
+
+    def _plain(
+        self, data_files: list[TableFile], names: list[str], read: list[str], where: BoundFilter | None
+    ) -> Iterator[pa.RecordBatch]:
+        dataset = self.dataset(data_files, is_filtered=where is not None)
+        expression = where.implied if where is not None else None
+        batches = dataset.to_batches(columns=read, filter=expression, batch_size=BATCH_ROWS)
+        parts = self._parts(dataset, data_files, read, expression)
+        while True:
+            with named_file_errors(self._snapshot.version, parts):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            kept = where.keep(batch) if where is not None and where.is_widened else batch
+            if kept.num_rows:
+                yield self.conformed(kept.select(names))
 
     def plain_table(self, data_files: list[TableFile], columns: list[str], where: BoundFilter | None) -> pa.Table:
         """The rows of files that are plain (`is_plain`) that the filter keeps, by pyarrow's dataset."""
         expression = where.expression if where is not None else None
         with file_errors(self._snapshot.version):
             dataset = self.dataset(data_files, is_filtered=where is not None)
-        with named_file_errors(self._snapshot.version, self._parts(dataset, data_files, columns, expression)):
-            return dataset.to_table(columns=columns, filter=expression)
+        try:
+            with named_file_errors(self._snapshot.version, self._parts(dataset, data_files, columns, expression)):
+                return dataset.to_table(columns=columns, filter=expression)
+        except FinerTimesError:
+            schema = pa.schema([self.schema.field(name) for name in columns])
+            return pa.Table.from_batches(self.batches(columns, where), schema)
 
     @staticmethod
     def _parts(
