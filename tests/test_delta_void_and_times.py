@@ -208,3 +208,22 @@ def test_nanoseconds_in_files_are_cut_by_every_reader(first: int, zone: str | No
     meant = table.to_pyarrow_table(filters=where)["k"].to_pylist()
     assert meant == ([1, -1] if first else [-1])
     assert table.delete(where)["num_deleted_rows"] == len(meant)
+
+
+def test_files_of_a_folder_agree_where_one_has_only_nulls_or_may_have_them(tmp_path: Path) -> None:
+    needed = pa.schema([pa.field("k", pa.int64(), nullable=False), ("v", pa.null())])
+    parts = [
+        pa.table([[1], [None]], schema=needed),
+        pa.table({"k": pa.array([None, 2], pa.int64()), "v": ["x", "y"]}),
+        pa.table([[3], [None]], schema=needed),
+    ]
+    found = []
+    for library in (deltalake, esker.delta):
+        folder = tmp_path / library.__name__
+        folder.mkdir()
+        for number, part in enumerate(parts):
+            pq.write_table(part, folder / f"{number}.parquet")
+        library.convert_to_deltalake(folder)
+        assert DeltaTable(folder).to_pyarrow_table().num_rows == 4
+        found.append((DeltaTable(folder).schema(), sorted(map(repr, DeltaTable(folder).scan().read_all().to_pylist()))))
+    assert found[0] == found[1]

@@ -20,7 +20,7 @@ from ...store.branch_places import check_no_branch_belongs
 from ...store.stores import absolute
 from ..definition.constraints import Constraints
 from ..definition.partition_text import NULL_DIRECTORY, encode_path, partition_text
-from ..definition.schema_merge import SchemaMerge
+from ..definition.schema_merge import SchemaMerge, is_void
 from ..definition.statistics_columns import statistics_columns
 from ..definition.table_state import MODE, TableState
 from ..log.commit import CommitRequest, DeltaCommit, LogEntry
@@ -30,7 +30,7 @@ from ..log.store_file import StoreFile
 from ..log.target import WriteTarget
 from ..positional import with_positional
 from ..properties import CommitProperties, PostCommitHookProperties
-from ..schema import Schema
+from ..schema import Field, Schema
 from ..table_properties import check_properties
 from .conformed import conformed
 from .file_statistics import FileStatistics
@@ -161,13 +161,17 @@ def _open(store: Store, path: str) -> pq.ParquetFile:
 def _joined(table: Schema, found: Schema, path: str) -> Schema:
     types = {field.name: field.type for field in table}
     for field in found:
-        if field.name in types and types[field.name] != field.type:
+        known = types.get(field.name, field.type)
+        if known != field.type and not is_void(known) and not is_void(field.type):
             raise SchemaMismatchError(
-                f"column {field.name!r}: expected {types[field.name]!r} in every file, found {field.type!r} in {path}",
+                f"column {field.name!r}: expected {known!r} in every file, found {field.type!r} in {path}",
                 column=field.name,
                 path=path,
             )
-    return SchemaMerge().schema(table, found)
+    # A column may be null if it may be in one of the files.
+    nullable = {field.name for field in found if field.nullable}
+    fields = SchemaMerge().schema(table, found).fields
+    return Schema([Field(f.name, f.type, f.nullable or f.name in nullable, f.metadata) for f in fields])
 
 
 def _values(path: str, partitions: Schema, strategy: str | None) -> dict[str, str | None]:
