@@ -9,6 +9,7 @@ import deltalake
 import pyarrow as pa
 import pytest
 
+import esker.delta
 from esker.delta import CommitProperties, DeltaTable, Field, Schema, write_deltalake
 from esker.exceptions import EskerError
 
@@ -237,3 +238,27 @@ def test_a_lone_surrogate_is_refused(place: str, tmp_path: Path) -> None:
         _writes(tmp_path)[place]()
     assert sorted(tmp_path.rglob("*.parquet")) == before
     assert DeltaTable(tmp_path).version() == 0
+
+
+DOLLARS = {
+    "names in double quotes": ('$$a "b" c$$', 'a "b" c'),
+    "quotes, comments and words": ("$$it's -- or /* x */ and$$", "it's -- or /* x */ and"),
+    "a tag": ('$t$a $$ "b"$t$', 'a $$ "b"'),
+    "nothing": ("$$$$", ""),
+    "dollars in quotes": ("concat('$$', $$\"$$)", '$$"'),
+}
+
+
+@pytest.mark.parametrize(("sql", "text"), DOLLARS.values(), ids=DOLLARS.keys())
+def test_a_text_in_dollars_is_what_it_says_in_every_verb(sql: str, text: str, tmp_path: Path) -> None:
+    for library in (deltalake, esker.delta):
+        path = tmp_path / library.__name__
+        library.write_deltalake(path, pa.table({"id": [1, 2], "v": ["x", "y"], "a$b$c": ["q", "r"]}))
+        library.DeltaTable(path).update({"v": sql}, predicate="a$b$c = $$q$$")
+        source = pa.table({"id": [1, 2], "v": ["m", "m"], "a$b$c": ["m", "m"]})
+        merger = library.DeltaTable(path).merge(source, f"t.id = s.id AND t.v = {sql}", "s", "t")
+        merger.when_matched_update({"a$b$c": "'merged'"}).execute()
+        want = [{"id": 1, "v": text, "a$b$c": "merged"}, {"id": 2, "v": "y", "a$b$c": "r"}]
+        assert sorted(DeltaTable(path).to_pyarrow_table().to_pylist(), key=lambda row: row["id"]) == want
+        library.DeltaTable(path).delete(f"v = {sql}")
+        assert DeltaTable(path).to_pyarrow_table().to_pylist() == want[1:]

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from ...exceptions import EskerError
 
 _COMMENT = re.compile(r"/\*|\*/")
+_DOLLARS = re.compile(r"(?<![\w$@#])\$\w*\$")
+"""What a text begins with that ends with the same: `$$it's$$`. Names may hold a dollar."""
 _UNKNOWN = re.compile(r"expected a (?:column|field[^,]*), found (.+?): there are")
 
 
@@ -16,7 +18,7 @@ def columns_in_backticks(sql: str) -> str:
     """The same SQL with the names that stand in double quotes in backticks, and without comments.
 
     Args:
-        sql: A filter, a predicate or a constraint. Texts are in single quotes.
+        sql: A filter, a predicate or a constraint. Texts are in single quotes, or in dollars, which become such.
 
     Example:
         >>> from esker.delta.read.sql_names import columns_in_backticks
@@ -32,6 +34,11 @@ def columns_in_backticks(sql: str) -> str:
             # Parts of it are put together in other ways, where a comment would hide what follows.
             out.append(" ")
             at = comment
+            continue
+        text = _in_dollars(sql, at)
+        if text is not None:
+            out.append("'" + text[0].replace("'", "''") + "'")
+            at = text[1]
             continue
         if mark not in "'\"`":
             out.append(mark)
@@ -67,6 +74,15 @@ def _comment_end(sql: str, start: int) -> int | None:
         if not depth:
             return mark.end()
     return None
+
+
+def _in_dollars(sql: str, start: int) -> tuple[str, int] | None:
+    """The text in dollars that begins here, and where it ends; None if none does, or if it has no end."""
+    opening = _DOLLARS.match(sql, start)
+    if opening is None:
+        return None
+    end = sql.find(opening.group(), opening.end())
+    return None if end < 0 else (sql[opening.end() : end], end + len(opening.group()))
 
 
 @contextmanager
