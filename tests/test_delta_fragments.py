@@ -71,3 +71,22 @@ def test_a_text_that_was_cut_rules_nothing_out(tmp_path: Path) -> None:
         write_deltalake(tmp_path, pa.table({"s": [text]}), mode="append")
         found = DeltaTable(tmp_path).to_pyarrow_dataset().to_table(filter=_FIELD("s") >= text)
         assert text in found["s"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    "properties", [{}, {"delta.enableDeletionVectors": "true"}, {"delta.columnMapping.mode": "name"}]
+)
+def test_a_schema_may_have_other_columns_whatever_reads_the_files(properties: dict[str, str], tmp_path: Path) -> None:
+    data = pa.table({"k": [1, 2, 3], "v": ["a", "b", None], "p": ["q", "r", "q"]})
+    write_deltalake(tmp_path, data, partition_by=["p"], configuration=properties)
+    table = DeltaTable(tmp_path)
+    table.delete("k = 1")
+    for fields, want in {
+        (("v", pa.large_string()), ("k", pa.float64())): [{"v": None, "k": 3.0}, {"v": "b", "k": 2.0}],
+        (("new", pa.int64()), ("p", pa.string())): [{"new": None, "p": "q"}, {"new": None, "p": "r"}],
+        (("new", pa.int64()),): [{"new": None}, {"new": None}],
+    }.items():
+        schema = pa.schema(list(fields))
+        found = table.to_pyarrow_dataset(schema=schema).to_table()
+        assert found.schema == schema
+        assert sorted(found.to_pylist(), key=repr) == sorted(want, key=repr)

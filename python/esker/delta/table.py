@@ -450,7 +450,7 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
             return scan.dataset(data_files, schema=wanted, read_options=parquet_read_options, guarantees=known)
         import pyarrow.dataset as ds
 
-        return ds.dataset(pa.Table.from_batches(scan.batches(), scan.schema).cast(wanted))
+        return ds.dataset(scan.table_as(wanted))
 
     def to_pyarrow_table(
         self,

@@ -202,6 +202,18 @@ class TableScan:
             schema = pa.schema([self.schema.field(name) for name in columns])
             return pa.Table.from_batches(self.batches(columns, where), schema)
 
+    def table_as(self, wanted: pa.Schema) -> pa.Table:
+        """All rows, with the columns of a schema: those that the table does not have are nulls, as in a dataset."""
+        names = [name for name in self.schema.names if name in wanted.names]
+        read = names or self.schema.names[:1]
+        schema = pa.schema([self.schema.field(name) for name in read])
+        rows = pa.Table.from_batches(self.batches(read), schema)
+        columns = [
+            rows[field.name].cast(field.type) if field.name in names else pa.nulls(rows.num_rows, field.type)
+            for field in wanted
+        ]
+        return pa.Table.from_arrays(columns, schema=wanted)
+
     @staticmethod
     def _parts(
         dataset: ds.FileSystemDataset, data_files: list[TableFile], columns: list[str], where: pc.Expression | None
