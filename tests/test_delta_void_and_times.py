@@ -227,3 +227,15 @@ def test_files_of_a_folder_agree_where_one_has_only_nulls_or_may_have_them(tmp_p
         assert DeltaTable(folder).to_pyarrow_table().num_rows == 4
         found.append((DeltaTable(folder).schema(), sorted(map(repr, DeltaTable(folder).scan().read_all().to_pylist()))))
     assert found[0] == found[1]
+
+
+def test_a_column_that_one_file_of_a_folder_lacks_may_be_null_whichever_is_first(tmp_path: Path) -> None:
+    needed = pa.table([[1], [2]], schema=pa.schema([pa.field("k", pa.int64(), nullable=False), ("v", pa.int64())]))
+    for first in (needed, needed.select(["v"])):
+        folder = tmp_path / str(first.num_columns)
+        folder.mkdir()
+        pq.write_table(first, folder / "a.parquet")
+        pq.write_table(needed.select(["v"]) if first is needed else needed, folder / "b.parquet")
+        convert_to_deltalake(folder)
+        rows = DeltaTable(folder).to_pyarrow_table(columns=["k", "v"]).sort_by("k").to_pylist()
+        assert rows == [{"k": 1, "v": 2}, {"k": None, "v": 2}]

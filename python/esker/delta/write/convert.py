@@ -168,10 +168,10 @@ def _joined(table: Schema, found: Schema, path: str) -> Schema:
                 column=field.name,
                 path=path,
             )
-    # A column may be null if it may be in one of the files.
-    nullable = {field.name for field in found if field.nullable}
+    # A column may be null if it may be in one of the files, or is not there.
+    needed = {field.name for field in found if not field.nullable}
     fields = SchemaMerge().schema(table, found).fields
-    return Schema([Field(f.name, f.type, f.nullable or f.name in nullable, f.metadata) for f in fields])
+    return Schema([Field(f.name, f.type, f.nullable or f.name not in needed, f.metadata) for f in fields])
 
 
 def _values(path: str, partitions: Schema, strategy: str | None) -> dict[str, str | None]:
