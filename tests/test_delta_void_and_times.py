@@ -16,6 +16,7 @@ import pytest
 
 import esker.delta
 from esker.delta import DeltaTable, Schema, convert_to_deltalake, write_deltalake
+from esker.exceptions import SchemaMismatchError
 
 _WANTED = [
     pa.string(),
@@ -239,3 +240,12 @@ def test_a_column_that_one_file_of_a_folder_lacks_may_be_null_whichever_is_first
         convert_to_deltalake(folder)
         rows = DeltaTable(folder).to_pyarrow_table(columns=["k", "v"]).sort_by("k").to_pylist()
         assert rows == [{"k": 1, "v": 2}, {"k": None, "v": 2}]
+
+
+def test_values_for_a_column_without_a_type_are_refused_with_what_gives_it_one(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"k": [1], "v": pa.nulls(1)}))
+    more = pa.table({"k": [2], "v": [1.5]})
+    with pytest.raises(SchemaMismatchError, match=r"column 'v': .* schema_mode=\"merge\" .*Float64 to"):
+        write_deltalake(tmp_path, more, mode="append")
+    write_deltalake(tmp_path, more, mode="append", schema_mode="merge")
+    assert DeltaTable(tmp_path).to_pyarrow_table().sort_by("k")["v"].to_pylist() == [None, 1.5]

@@ -120,6 +120,10 @@ def _without_keys(values: pa.Array, keys: pa.Array) -> pa.Array:
 
 def _plain(values: pa.Array, kind: pa.DataType) -> pa.Array:
     types, found = pa.types, values.type
+    if types.is_null(kind):
+        raise pa.ArrowInvalid(
+            'a column of nothing but nulls (void) has no type yet; schema_mode="merge" gives it this one'
+        )
     if types.is_string(kind) and _is_bytes(found):
         return _decoded(values)
     if types.is_string(kind) and not is_text(found):
