@@ -310,3 +310,15 @@ def test_durations(text: str, want: int) -> None:
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(exceptions.InvalidArgumentError, match="duration"):
         milliseconds(text)
+
+
+def test_the_entry_that_is_missing_behind_a_checkpoint_is_the_one_that_is_named(tmp_path: Path) -> None:
+    _fill(tmp_path, 4)
+    DeltaTable(tmp_path, version=1).create_checkpoint()
+    for version in (0, 1, 3):
+        (tmp_path / "_delta_log" / f"{version:020}.json").unlink()
+    write_deltalake(tmp_path / "other", pa.table({"id": [1]}))
+    (tmp_path / "other" / "_delta_log" / f"{0:020}.json").rename(tmp_path / "_delta_log" / f"{4:020}.json")
+    with pytest.raises(exceptions.CorruptFileError, match="3.json: expected the commit of version 3, found none"):
+        DeltaTable(tmp_path)
+    assert DeltaTable(tmp_path, version=2).count() == 3

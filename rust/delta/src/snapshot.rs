@@ -148,13 +148,15 @@ impl Snapshot {
                 store.uri()
             )));
         }
+        // Behind a checkpoint that is there no more is needed than what comes after it.
+        let missing = gap.unwrap_or(missing);
         let mut message = format!(
             "expected the commit of version {missing}, found none: without it version {version} cannot be replayed; restore it"
         );
         for broken in broken {
             message.push_str(&format!(" ({broken})"));
         }
-        Err(DeltaError::corrupt(commit_path(gap.unwrap_or(missing)), message))
+        Err(DeltaError::corrupt(commit_path(missing), message))
     }
 
     async fn from_checkpoint(
