@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from datetime import timedelta
+from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -165,3 +165,47 @@ def test_a_clone_whose_source_is_gone_does_not_say_that_it_was_cleaned_up_itself
     shutil.rmtree(uri)
     with pytest.raises(EskerError, match="of which this one is a clone, which is gone"):
         query.rows()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_starting_time_before_which_versions_were_cleaned_up_says_how_to_read_the_rest(
+    kind: str, tmp_path: Path
+) -> None:
+    uri = str(tmp_path / "t")
+    for n in range(4):
+        _append(kind, uri, n)
+    long_ago = "2001-01-01T00:00:00Z"
+    assert _ids(Query(uri, startingTimestamp=long_ago).rows()) == [0, 1, 2, 3]
+    _clean_up(kind, uri)
+    oldest = 4 if kind == "lance" else 3
+    with pytest.raises(NotFoundError, match=f"startingTimestamp.* cleaned up .*startingVersion={oldest} reads"):
+        Query(uri, startingTimestamp=long_ago).rows()
+    assert _ids(Query(uri, startingVersion=oldest).rows()) == [3]
+
+
+def test_a_starting_time_before_a_gap_that_a_tag_has_left_loses_no_rows(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    _append("lance", uri, 0)
+    _append("lance", uri, 1)
+    lance.dataset(uri).tags.create("kept", 1)
+    since = lance.dataset(uri).versions()[1]["timestamp"].astimezone(UTC).isoformat()
+    _append("lance", uri, 2)
+    query = Query(uri, startingTimestamp=since)
+    assert _ids(query.rows()) == [1, 2]
+    lance.dataset(uri).cleanup_old_versions(older_than=timedelta(0), error_if_tagged_old_versions=False)
+    with pytest.raises(NotFoundError, match="startingTimestamp: version 3 is the first one since"):
+        Query(uri, startingTimestamp=since).rows()
+    _append("lance", uri, 3)
+    since = lance.dataset(uri).versions()[-1]["timestamp"].astimezone(UTC).isoformat()
+    assert _ids(Query(uri, startingTimestamp=since).rows()) == [3]
+
+
+def test_a_starting_time_before_a_clone_and_a_branch_reads_all_of_them(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    for n in range(3):
+        _append("lance", uri, n)
+    clone = esker.dataset(uri).shallow_clone(str(tmp_path / "clone"), 2).uri
+    branch = esker.dataset(uri).create_branch("b").uri
+    for made, rows in ((clone, [0, 1, 9]), (branch, [0, 1, 2, 9])):
+        esker.write_dataset(pa.table({"id": [9]}), made, mode="append")
+        assert _ids(Query(made, startingTimestamp="2001-01-01T00:00:00Z").rows()) == rows

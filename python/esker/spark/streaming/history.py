@@ -135,6 +135,10 @@ class TableHistory(ABC):
             NotFoundError: There is no such version.
         """
 
+    def begins(self, version: int) -> bool:
+        """Whether a version made the table: none was before it."""
+        return version <= self.first_version
+
     def continues(self, version: int, entry: str) -> bool:
         """Whether a version was the one before those that are there, though its own entry was cleaned up since.
 

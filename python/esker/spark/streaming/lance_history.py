@@ -218,6 +218,13 @@ class LanceHistory(TableHistory):
                     del self._seen[old]
         return self._entries[key]
 
+    def begins(self, version: int) -> bool:
+        """Whether a version made the table: a clone, and a branch, has the number of the version that it shows."""
+        if super().begins(version):
+            return True
+        transaction = self._log.transaction(self._manifest(version))
+        return transaction is not None and transaction.operation == "Clone"
+
     def continues(self, version: int, entry: str) -> bool:
         """Whether the next version only adds fragments to those that the version had when it was seen."""
         before = self._seen.get(version)

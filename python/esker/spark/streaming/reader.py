@@ -223,6 +223,14 @@ class EskerStreamReader(MadeInWorkers, DataSourceStreamReader, _AvailableNow):  
         if options.starting_timestamp is not None:
             zone = options.read.timezone
             version = first_version_since(history.times(), newest, options.starting_timestamp, zone)
+            if not (history.begins(version) or self._has(version - 1)):
+                raise NotFoundError(
+                    f"option startingTimestamp: version {version} is the first one since {options.starting_timestamp} "
+                    f"of {history.uri} that is there, and nobody can tell whether those that were cleaned up before it "
+                    f"are since then, too; startingVersion={version} reads what is there, no starting point all rows",
+                    uri=history.uri,
+                    version=version,
+                )
         if version is None:
             return Position(history.kind, newest, history.entry(newest), 0, True)
         oldest = max(history.oldest(), history.first_version)
