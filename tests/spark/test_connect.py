@@ -39,6 +39,14 @@ for find in (
         find()
     except Exception as error:
         print("relative:", "expected a whole path" in str(error))
+twice = spark.readStream.format("esker").load(uri).selectExpr("id % 5 AS id")
+upsert = esker.spark.upsert_stream(twice, f"{uri}.upserted", keys="id", application="a")
+upsert = upsert.option("checkpointLocation", f"{uri}.checkpoint").trigger(availableNow=True)
+try:
+    upsert.start().awaitTermination()
+except Exception as error:
+    told = str(error).splitlines()
+    print("upsert:", "InvalidArgumentError: expected one row for each key" in told[0], "Traceback" in str(error))
 print("format:", spark.read.format("esker").option("filter", "id < 10").load(uri).count())
 print("helper:", esker.spark.read(spark, uri, columns=["id"], rows_per_partition=100).count())
 spark.stop()
@@ -58,11 +66,12 @@ def test_tables_are_written_and_read_under_connect(uri: str) -> None:
             "PYSPARK_PYTHON": sys.executable,
         },
     )
-    assert done.stdout.split("\n")[:7] == [
+    assert done.stdout.split("\n")[:8] == [
         "refused: already_exists",
         "refused: True",
         # The server would look for it in a folder that is removed with the session, and write it there.
         *["relative: True"] * 3,
+        "upsert: True False",
         "format: 20",
         "helper: 2000",
     ], done.stderr[-3000:]

@@ -18,7 +18,9 @@ from esker.delta.exceptions import AppendOnlyError
 from esker.exceptions import CommitConflictError, CorruptFileError, EskerError, InvalidArgumentError, NotFoundError
 from esker.lance import LanceCommit, LanceLog
 from esker.repo import ExpiredError, TableConflictError
+from esker.spark.options import TableAddress
 from esker.spark.source import EskerSource
+from esker.spark.streaming.upsert import _Upsert
 from esker.spark.wording import WORDING, as_raised_by_esker, in_words_of_spark
 
 ROOT = Path(__file__).parents[2]
@@ -45,6 +47,23 @@ def test_a_race_that_is_lost_again_and_again_says_to_write_again(uri: str) -> No
     with pytest.raises(CommitConflictError, match=said) as caught, in_words_of_spark():
         raise change.exhausted(3, 1.0)
     assert (caught.value.uri, caught.value.retryable) == (log.uri, True), "facts stay"
+
+
+def test_an_upsert_that_loses_a_race_again_and_again_names_no_argument_that_it_lacks(uri: str) -> None:
+    made = esker.write_dataset(pa.table({"i": pa.array([1], pa.int32())}), uri)
+
+    class LosingFrame:
+        schema, columns = NUMBERS, NUMBERS.names
+
+        def toDF(self, *names: str) -> LosingFrame:
+            return self
+
+        def toArrow(self) -> pa.Table:
+            raise LanceCommit(LanceLog.at(uri), Transaction.append(made.version, [])).exhausted(3, 1.0)
+
+    upsert = _Upsert(TableAddress(uri, {}), ["i"], None, {}, "q")
+    with pytest.raises(CommitConflictError, match="; nothing of ours is visible, run the write again$"):
+        upsert(LosingFrame(), 0)  # type: ignore[arg-type]
 
 
 def test_nulls_that_a_version_loses_name_no_argument_that_spark_lacks(uri: str) -> None:

@@ -30,6 +30,7 @@ from esker.spark.spelling import list_of_names, spelled_as
 from esker.spark.streaming.automatic_compaction import compact
 from esker.spark.streaming.batch_identity import QUERY_ID
 from esker.spark.table_format import is_delta, writes_delta
+from esker.spark.wording import in_words_of_spark
 
 __all__ = ["upsert_stream"]
 
@@ -140,6 +141,7 @@ class _Upsert:
     is_delta: bool = False
     compact_every: int | None = None
 
+    @in_words_of_spark()
     def __call__(self, frame: DataFrame, batch: int) -> None:
         application = (self.application or _query(frame), batch)
         if self.is_delta:
