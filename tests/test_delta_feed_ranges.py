@@ -14,6 +14,7 @@ import pytest
 
 import esker.delta
 from esker.delta import DeltaTable, write_deltalake
+from esker.exceptions import NotFoundError
 from tests.delta_logs import commit, metadata, remove
 
 EARLY, LATE = "2001-01-01T00:00:00Z", "2091-01-01T00:00:00Z"
@@ -142,3 +143,20 @@ def test_in_commit_timestamps_hold_where_the_log_was_copied_later(tmp_path: Path
     theirs = pa.table(deltalake.DeltaTable(tmp_path).load_cdf(starting_version=3).read_all())
     assert pa.table(feed)["_commit_timestamp"].cast(pa.int64()).to_pylist() == [1_700_000_005_000_000]
     assert theirs["_commit_timestamp"].cast(pa.int64()).to_pylist() == [1_700_000_005_000]
+
+
+def test_a_starting_time_before_entries_that_were_cleaned_up_is_refused_as_deltalake_does(tmp_path: Path) -> None:
+    for n in range(4):
+        feed = {"delta.enableChangeDataFeed": "true"} if n == 0 else None
+        write_deltalake(tmp_path, pa.table({"id": [n]}), mode="append", configuration=feed)
+    DeltaTable(tmp_path).create_checkpoint()
+    for n in range(2):
+        Path(tmp_path, f"_delta_log/{n:020}.json").unlink()
+    asked = {"starting_timestamp": EARLY}
+    with pytest.raises(Exception, match="Invalid table version: 0"):
+        _versions(deltalake, str(tmp_path), asked)
+    with pytest.raises(NotFoundError, match="cleaned up before it .*; starting_version=2 reads what is there"):
+        _versions(esker.delta, str(tmp_path), asked)
+    assert _versions(esker.delta, str(tmp_path), asked | {"starting_version": 2}) == [2, 3]
+    made = datetime.fromtimestamp(Path(tmp_path, f"_delta_log/{3:020}.json").stat().st_mtime, UTC)
+    assert _versions(esker.delta, str(tmp_path), {"starting_timestamp": made.isoformat()}) == [3]

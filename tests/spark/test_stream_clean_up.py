@@ -16,6 +16,7 @@ import pytest
 import esker
 import esker.delta
 from esker.exceptions import EskerError, NotFoundError
+from esker.spark import EskerSource
 from tests.spark.streams import Query
 
 KINDS = ["lance", "delta"]
@@ -209,3 +210,14 @@ def test_a_starting_time_before_a_clone_and_a_branch_reads_all_of_them(tmp_path:
     for made, rows in ((clone, [0, 1, 9]), (branch, [0, 1, 2, 9])):
         esker.write_dataset(pa.table({"id": [9]}), made, mode="append")
         assert _ids(Query(made, startingTimestamp="2001-01-01T00:00:00Z").rows()) == rows
+
+
+def test_a_feed_of_a_frame_from_a_time_before_entries_that_were_cleaned_up_is_refused(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    for n in range(3):
+        feed = {"delta.enableChangeDataFeed": "true"} if n == 0 else None
+        esker.delta.write_deltalake(uri, pa.table({"id": [n]}), mode="append", configuration=feed)
+    _clean_up("delta", uri)
+    source = EskerSource({"path": uri, "readChangeFeed": "true", "startingTimestamp": "2001-01-01T00:00:00Z"})
+    with pytest.raises(NotFoundError, match="cleaned up before it .*; startingVersion=2 reads what is there"):
+        source.reader(source.schema())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from esker.delta.read.feed_range import check_none_before
 from esker.delta.read.versions import as_milliseconds, version_at
 from esker.exceptions import InvalidArgumentError, NotFoundError
 from esker.spark.options import ChangeRange
@@ -49,11 +50,13 @@ def version_range_of(table: DeltaTable, changes: ChangeRange, zone: str | None) 
     Raises:
         InvalidArgumentError: It starts after the newest version or after its end, or a time means different versions
             in different zones.
+        NotFoundError: Versions were cleaned up that may be since the time with which it starts.
     """
     newest, times = table.version(), {} if changes.is_numbered else table._commit_times()
     start, end = changes.starting_version, changes.ending_version
     if start is None and changes.starting_timestamp is not None:
         start = first_version_since(times, newest, changes.starting_timestamp, zone)
+        check_none_before(start, times, f"startingVersion={start}")
     if end is None and changes.ending_timestamp is not None:
         until = changes.ending_timestamp
 

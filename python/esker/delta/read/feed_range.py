@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from ...exceptions import InvalidArgumentError, InvalidTypeError
+from ...exceptions import InvalidArgumentError, InvalidTypeError, NotFoundError
 from ..log.entries import commit_path
 from .versions import as_milliseconds
 
@@ -58,6 +59,7 @@ class FeedRange:
 
         Raises:
             InvalidArgumentError: The versions end before they start, or start behind the newest.
+            NotFoundError: Versions were cleaned up that may be since the time with which it starts.
         """
         if self.ending_version is not None:
             self._checked(self.starting_version, self.ending_version, newest)
@@ -109,7 +111,32 @@ def _first_since(
         return version
     first = as_milliseconds(moment, session_timezone)
     since = min((found for found, time in times.items() if time >= first), default=newest + 1)
+    if since > (version or 0):
+        check_none_before(since, times, f"starting_version={since}")
     return max(since, version or 0)
+
+
+def check_none_before(since: int, times: Mapping[int, int], advice: str) -> None:
+    """Checks that the first version since a time is not only the first of those that were not cleaned up.
+
+    Args:
+        since: The first version that was made at a time or later.
+        times: When versions were made, of those whose entries are there.
+        advice: What reads from this version on.
+
+    Raises:
+        NotFoundError: The version before it was cleaned up, and may have been made at that time or later, too.
+
+    Example:
+        >>> from esker.delta.read.feed_range import check_none_before
+        >>> check_none_before(2, {1: 10**12, 2: 2 * 10**12}, "starting_version=2")
+    """
+    if since in times and since > 0 and since - 1 not in times:
+        raise NotFoundError(
+            f"version {since} is the first one since that time that is there, and nobody can tell whether those that "
+            f"were cleaned up before it are since then, too; {advice} reads what is there",
+            version=since,
+        )
 
 
 def _last_until(
