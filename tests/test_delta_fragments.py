@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 import deltalake
 import pyarrow as pa
@@ -81,12 +82,13 @@ def test_a_schema_may_have_other_columns_whatever_reads_the_files(properties: di
     write_deltalake(tmp_path, data, partition_by=["p"], configuration=properties)
     table = DeltaTable(tmp_path)
     table.delete("k = 1")
-    for fields, want in {
-        (("v", pa.large_string()), ("k", pa.float64())): [{"v": None, "k": 3.0}, {"v": "b", "k": 2.0}],
-        (("new", pa.int64()), ("p", pa.string())): [{"new": None, "p": "q"}, {"new": None, "p": "r"}],
-        (("new", pa.int64()),): [{"new": None}, {"new": None}],
-    }.items():
-        schema = pa.schema(list(fields))
+    cases: list[tuple[list[tuple[str, pa.DataType]], list[dict[str, Any]]]] = [
+        ([("v", pa.large_string()), ("k", pa.float64())], [{"v": None, "k": 3.0}, {"v": "b", "k": 2.0}]),
+        ([("new", pa.int64()), ("p", pa.string())], [{"new": None, "p": "q"}, {"new": None, "p": "r"}]),
+        ([("new", pa.int64())], [{"new": None}, {"new": None}]),
+    ]
+    for fields, want in cases:
+        schema = pa.schema(fields)
         found = table.to_pyarrow_dataset(schema=schema).to_table()
         assert found.schema == schema
         assert sorted(found.to_pylist(), key=repr) == sorted(want, key=repr)

@@ -301,7 +301,8 @@ def test_new_columns_have_the_groups_of_those_before(
         column = "w"
         dataset.merge(pa.table({"id": ids, column: [n + 1 for n in ids]}), "id")
     elif verb == "update":
-        fragment, fields = dataset.get_fragment(0).update_columns(new, "id")
+        (first, *_) = dataset.get_fragments()
+        fragment, fields = first.update_columns(new, "id")
         operation = esker.LanceOperation.Update(updated_fragments=[fragment], fields_modified=fields)
         esker.LanceDataset.commit(uri, operation, read_version=dataset.version)
     else:
