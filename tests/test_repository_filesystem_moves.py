@@ -82,3 +82,66 @@ def test_what_moves_to_itself_stays(fs: RepositoryFileSystem) -> None:
     with pytest.raises(NotFoundError):
         fs.mv("main/nothing", "main/u")
     assert fs.find("main") == PATHS
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "recursive"),
+    [
+        ("main/t/1", "main/t/", False),
+        ("main/t/b", "main/t/", True),
+        ("main/t/b", "main/t", True),
+        ("main/t/*", "main/t/", True),
+        ("main/t/[12]", "main/t", False),
+        (["main/t/1", "main/t/2"], "main/t", False),
+        (["main/t/1"], ["esker://main/t/1"], False),
+    ],
+)
+def test_what_moves_into_the_folder_that_it_is_in_stays(
+    source: str | list[str], target: str | list[str], recursive: bool, fs: RepositoryFileSystem
+) -> None:
+    fs.mv(source, target, recursive=recursive)
+    assert {path: fs.cat_file(path) for path in fs.find("main")} == {path: path.encode() for path in PATHS}
+
+
+def test_what_a_pattern_stands_for_moves_into_a_folder_below(fs: RepositoryFileSystem) -> None:
+    fs.mv("main/t/*", "main/t/n", recursive=True)
+    assert fs.find("main") == [f"main/t/n{path.removeprefix('main/t')}" for path in PATHS]
+
+
+def test_a_target_may_be_a_source_too(fs: RepositoryFileSystem) -> None:
+    fs.mv(["main/t/1", "main/t/2"], ["main/t/2", "main/t/3"])
+    assert (fs.cat_file("main/t/2"), fs.cat_file("main/t/3")) == (b"main/t/1", b"main/t/2")
+    assert not fs.exists("main/t/1")
+
+
+def test_objects_that_would_have_no_place_of_their_own_stay(fs: RepositoryFileSystem) -> None:
+    with pytest.raises(InvalidArgumentError, match="as many targets"):
+        fs.mv(["main/t/1", "main/t/2"], ["main/t/3"])
+    with pytest.raises(InvalidArgumentError, match="several for one"):
+        fs.mv(["main/t/1", "main/t/b/1"], "main/n")
+    with pytest.raises(NotFoundError):
+        fs.mv(["main/t/1", "main/t/4"], ["main/n", "main/t/5"])
+    assert fs.find("main") == PATHS
+
+
+def test_what_looks_like_a_pattern_and_is_there_is_what_moves(fs: RepositoryFileSystem) -> None:
+    fs.pipe_file("main/t/x1", b"another")
+    assert fs.cat("main/t/x[1]") == b"main/t/x[1]"
+    fs.cp("main/t/x[1]", "main/n")
+    fs.mv("main/t/x[1]", "main/m")
+    assert fs.find("main") == ["main/m", "main/n", *PATHS[:4], "main/t/x1"]
+    assert fs.cat("main/[mn]") == {"main/m": b"main/t/x[1]", "main/n": b"main/t/x[1]"}
+    fs.pipe_file("main/y[z]/1", b"1")
+    fs.mv("main/y[z]", "main/y", recursive=True)
+    assert fs.find("main/y") == ["main/y/1"]
+
+
+def test_an_object_that_no_path_of_the_file_system_reaches_is_not_lost_with_its_folder(
+    fs: RepositoryFileSystem,
+) -> None:
+    branch = fs.repository.branch("main")
+    branch.object("t/b/").upload(b"bytes")
+    branch.object("t/b/c/").upload(b"")
+    fs.mv("main/t/b", "main/n", recursive=True)
+    assert [one.path for one in branch.objects(prefix="t/b")] == ["t/b/"]
+    assert fs.find("main/n") == ["main/n/1", "main/n/c/1"]

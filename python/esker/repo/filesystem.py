@@ -24,6 +24,7 @@ import fsspec
 from fsspec.compression import compr
 from fsspec.core import get_compression
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
+from fsspec.utils import other_paths
 
 from ..exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from .branch import Branch
@@ -31,6 +32,7 @@ from .fsspec_files import CompressingWriter, EncodingWriter
 from .fsspec_transaction import FsspecTransaction
 from .objects.object_info import CommonPrefix, ObjectInfo
 from .objects.object_io import PIECE_BYTES
+from .objects.staging import Staging
 from .objects.stored_object import StoredObject, WriteableObject
 from .reference import Reference
 from .repository import Repository
@@ -311,23 +313,92 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
         if truncate or not self.exists(path):
             self.pipe_file(path, b"")
 
+    def expand_path(
+        self,
+        path: str | list[str],
+        recursive: bool = False,
+        maxdepth: int | None = None,
+        assume_literal: bool = False,
+        **options: Any,
+    ) -> Any:
+        """The paths that patterns stand for. One that is there stands for itself, whatever characters it has."""
+        given = [path] if isinstance(path, str | os.PathLike) else path
+        literal = [one for one in given if assume_literal or not self._is_pattern(one)]
+        patterns = [one for one in given if one not in literal]
+        found = set(super().expand_path(literal, recursive, maxdepth, True, **options) if literal else ())
+        if patterns or not literal:
+            found.update(super().expand_path(patterns, recursive, maxdepth, **options))
+        return sorted(found)
+
+    def _is_pattern(self, path: str | os.PathLike[str]) -> bool:
+        return bool(has_magic(os.fspath(path))) and not self.exists(path)
+
+    def _pairs(
+        self, path1: str | list[str], path2: str | list[str], recursive: bool, maxdepth: int | None
+    ) -> tuple[list[str], list[str]]:
+        """What is copied and where to, as fsspec's `copy` has it, but that what is there is no pattern."""
+        if isinstance(path1, list) and isinstance(path2, list):
+            if len(path1) != len(path2):
+                raise InvalidArgumentError(f"expected as many targets as sources, found {len(path2)} and {len(path1)}")
+            return path1, path2
+        is_one = isinstance(path1, str)
+        sources: list[str] = self.expand_path(path1, recursive=recursive, maxdepth=maxdepth)
+        if is_one and (not recursive or maxdepth is not None):
+            sources = [one for one in sources if not (one.endswith("/") or self.isdir(one))]
+        if not sources:
+            return [], []
+        if isinstance(path1, str) and self._is_pattern(path1):
+            is_inside = len(sources) == 1
+        else:
+            into = isinstance(path2, str) and (path2.endswith("/") or self.isdir(path2))
+            is_inside = isinstance(path1, str) and into and not path1.endswith("/")
+        return sources, other_paths(sources, path2, exists=is_inside, flatten=not is_one)
+
+    def copy(
+        self,
+        path1: str | list[str],
+        path2: str | list[str],
+        recursive: bool = False,
+        maxdepth: int | None = None,
+        on_error: str | None = None,
+        **options: Any,
+    ) -> None:
+        """Stages objects at other paths. No bytes are copied."""
+        sources, targets = self._pairs(path1, path2, recursive, maxdepth)
+        super().copy(sources, targets, recursive=recursive, on_error=on_error, **options)
+
     def cp_file(self, path1: str, path2: str, **_: Any) -> None:
         """Stages the object at another path. No bytes are copied."""
+        found = self._found(path1)
+        if found is not None:
+            self._stage_copy(found, path2)
+
+    def _found(self, path: str) -> tuple[ObjectInfo, str | Staging] | None:
+        """What is known of an object; None of a folder, which is there with what it holds."""
         try:
-            found = self._object(path1)._stat()
+            return self._object(path)._stat()
         except (NotFoundError, IsADirectoryError):
-            if self.isdir(path1):
-                # It is there with what it holds, which is copied one by one.
-                return
+            if self.isdir(path):
+                return None
             raise
-        branch, key = self._branch(path2)
+
+    def _stage_copy(self, found: tuple[ObjectInfo, str | Staging], path: str) -> None:
+        branch, key = self._branch(path)
         branch._view.stage_copy(*found, key)
 
-    def mv(self, path1: str, path2: str, recursive: bool = False, maxdepth: int | None = None, **options: Any) -> None:
-        """Stages objects at other paths, and that they go from where they were.
+    def mv(
+        self,
+        path1: str | list[str],
+        path2: str | list[str],
+        recursive: bool = False,
+        maxdepth: int | None = None,
+        **options: Any,
+    ) -> None:
+        """Stages objects at other paths, and that they go from where they were. What moves to where it is stays.
 
         Raises:
-            InvalidArgumentError: A folder would go below itself.
+            InvalidArgumentError: A folder would go below itself, or several objects to the same path.
+            NotFoundError: There is nothing at one of the paths. Nothing is staged then.
         """
         if isinstance(path1, str) and isinstance(path2, str):
             # A ref may be written in several ways.
@@ -336,8 +407,22 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
                 return
             if recursive and ref == target_ref and target.startswith(key + "/"):
                 raise InvalidArgumentError(f"expected a path outside of {path1!r} to move it to, found {path2!r}")
-        self.copy(path1, path2, recursive=recursive, maxdepth=maxdepth, on_error="raise", **options)
-        self.rm(path1, recursive=recursive, maxdepth=maxdepth)
+        # All of it is looked for before anything is staged: a target may be a source too, or below a pattern's folder.
+        gone = self._all_gone(path1, recursive, maxdepth)
+        sources, targets = self._pairs(path1, path2, recursive, maxdepth)
+        looked = [(self._found(source), target) for source, target in zip(sources, targets, strict=True)]
+        found = [(one, target) for one, target in looked if one is not None]
+        copied, places = {self._split(one)[1:] for one in sources}, [self._split(target)[1:] for _, target in found]
+        if len(kept := set(places)) < len(places):
+            raise InvalidArgumentError(f"expected a place for each object to move to, found several for one: {path2!r}")
+        left = [
+            (branch, [one for one in paths if (branch.id, one) not in kept and _goes(branch, one, copied)])
+            for branch, paths in gone
+        ]
+        for one, target in found:
+            self._stage_copy(one, target)
+        for branch, paths in left:
+            branch.delete_objects(paths)
 
     def rm_file(self, path: str) -> None:
         """Stages that an object goes.
@@ -364,17 +449,20 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
         """
         if maxdepth is not None and maxdepth < 1:
             raise InvalidArgumentError(f"expected a maxdepth of 1 or more, found {maxdepth}")
-        gone = [
+        for branch, paths in self._all_gone(path, recursive, maxdepth):
+            branch.delete_objects(paths)
+
+    def _all_gone(self, path: str | list[str], recursive: bool, maxdepth: int | None) -> list[tuple[Branch, list[str]]]:
+        """What goes with paths, or with the paths that patterns stand for."""
+        return [
             (branch, paths)
             for one in ([path] if isinstance(path, str | os.PathLike) else path)
             for branch, paths in self._gone(os.fspath(one), recursive, maxdepth)
         ]
-        for branch, paths in gone:
-            branch.delete_objects(paths)
 
     def _gone(self, path: str, recursive: bool, maxdepth: int | None) -> Iterator[tuple[Branch, list[str]]]:
         """What goes with a path, or with the paths that a pattern stands for."""
-        if has_magic(path) and not self.exists(path):
+        if self._is_pattern(path):
             matches = self.glob(path, maxdepth=maxdepth)
             if not matches:
                 raise NotFoundError(f"no object and no folder matches {path!r}", path=path)
@@ -469,6 +557,11 @@ def _file(ref: str, found: ObjectInfo) -> dict[str, Any]:
 def _is_marker(found: ObjectInfo | CommonPrefix) -> bool:
     """Whether an object is an empty one that stands for a folder, as consoles of object stores and Hadoop make them."""
     return isinstance(found, ObjectInfo) and found.path.endswith("/") and not found.size_bytes
+
+
+def _goes(branch: Branch, path: str, copied: set[tuple[str, str]]) -> bool:
+    """Whether an object goes with what moves: it was copied, or stands for a folder."""
+    return (branch.id, path) in copied or (path.endswith("/") and not branch.object(path).stat().size_bytes)
 
 
 def _described(ref: str, found: ObjectInfo | CommonPrefix) -> dict[str, Any]:
