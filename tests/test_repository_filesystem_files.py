@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import pickle
 from pathlib import Path
@@ -93,3 +94,39 @@ def test_an_open_file_pickles_and_reads_on_from_where_it_was(fs: RepositoryFileS
         with pickle.loads(pickle.dumps(file)) as other:
             assert other.tell() == 40
             assert other.read() == file.read() == bytes(range(40, 100))
+
+
+@pytest.mark.parametrize("codec", [None, "gzip"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig"])
+def test_text_begins_with_the_mark_of_its_encoding_and_has_no_other(
+    encoding: str, codec: str | None, fs: RepositoryFileSystem
+) -> None:
+    for mode, text in (("w", "a\n"), ("a", "é\n"), ("a", "c")):
+        with fs.open("main/a", mode, compression=codec, encoding=encoding, newline="\n") as out:
+            out.write(text[:1])
+            assert not out.seekable()
+            with pytest.raises(OSError, match="count its bytes"):
+                out.tell()
+            out.write(text[1:])
+    with fs.open("main/a", "rb", compression=codec) as file:
+        assert file.read() == "a\né\nc".encode(encoding)
+
+
+@pytest.mark.parametrize("codec", [None, "gzip"])
+@pytest.mark.parametrize("mode", ["w", "wb"])
+def test_what_is_dropped_before_it_is_closed_is_not_staged(
+    mode: str, codec: str | None, fs: RepositoryFileSystem
+) -> None:
+    file = fs.open("main/a", mode, compression=codec)
+    file.write("half" if mode == "w" else b"half")
+    del file
+    gc.collect()
+    assert not fs.exists("main/a")
+    file = fs.open("main/a", "w", compression=codec)
+    file.write("whole")
+    below = file.detach()
+    del file
+    gc.collect()
+    below.close()
+    with fs.open("main/a", "r", compression=codec) as read:
+        assert read.read() == "whole"

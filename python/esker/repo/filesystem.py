@@ -269,9 +269,10 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
         texts = {name: options.pop(name) for name in ("encoding", "errors", "newline") if name in options}
         binary = mode if "b" in mode else mode.replace("t", "") + "b"
         raw = super().open(path, binary, block_size, cache_options, **options)
+        at = raw.tell()
         codec = get_compression(self._strip_protocol(path), compression)
         file = raw if codec is None else CompressingWriter(raw, compr[codec])
-        return file if "b" in mode else EncodingWriter(file, **texts)
+        return file if "b" in mode else EncodingWriter(file, at, **texts)
 
     def _open(
         self,

@@ -85,18 +85,66 @@ class CompressingWriter(DiscardedOnError, io.BufferedIOBase):
             self.discard()
 
 
+class _Placed:
+    """A file as text is put over it: a codec's mark of the order of bytes comes only where a file says that it begins.
+
+    Args:
+        file: The object's file, or a codec's over it.
+        at: The byte that it is at.
+    """
+
+    def __init__(self, file: Any, at: int) -> None:
+        self._file = file
+        self._at: int | None = at
+
+    def seekable(self) -> bool:
+        """Whether it can say where it is."""
+        return True
+
+    def tell(self) -> int:
+        """At first where text begins; then what the file says."""
+        at, self._at = self._at, None
+        return int(self._file.tell()) if at is None else at
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
 class EncodingWriter(DiscardedOnError, io.TextIOWrapper):
     """Text that becomes an object when the file is closed without an error.
 
     Args:
         file: The object's file, or a codec's over it.
+        at: How many bytes are in front of the text.
         options: `encoding`, `errors` and `newline`.
     """
 
-    def __init__(self, file: Any, **options: Any) -> None:
-        super().__init__(file, **options)
+    def __init__(self, file: Any, at: int, **options: Any) -> None:
+        super().__init__(_Placed(file, at), **options)
         self._file = file
+
+    def seekable(self) -> bool:
+        """False."""
+        return False
+
+    def tell(self) -> int:
+        """Refused: what is written is counted by the file below."""
+        raise io.UnsupportedOperation(
+            "expected a file that is read, found one of text that is written; count its bytes"
+        )
+
+    def detach(self) -> Any:
+        """The file below, which is to be closed by whoever takes it."""
+        super().detach()
+        file, self._file = self._file, None
+        return file
 
     def discard(self) -> None:
         """Gives up what was written, and closes the file."""
-        self._file.discard()
+        if self._file is not None:
+            self._file.discard()
+
+    def __del__(self) -> None:
+        # Not closed: not wanted.
+        if hasattr(self, "_file"):
+            self.discard()
