@@ -5,9 +5,14 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -36,6 +41,7 @@ from esker.repo import (
     import_data,
     repository,
 )
+from esker.repo.import_data import ImportManager
 from esker.repo.objects.address import uri_of
 
 NUMBERS = itertools.count()
@@ -201,6 +207,58 @@ def test_an_import_is_cancelled_while_it_lists(tmp_path: Path, outside: Path, sp
     assert 0 < manager.status().ingested_objects < 600_000
     assert repo.branch("main").get_commit() == before
     assert os.listdir(spills) == []
+
+
+def many(repo: Repository, outside: Path) -> ImportManager:
+    """An import that takes a while."""
+    manager = repo.branch("main").import_data("many")
+    for n in range(1000):
+        manager.prefix(str(outside), f"in/{n}")
+    return manager
+
+
+@contextmanager
+def interrupted(manager: ImportManager) -> Iterator[None]:
+    """Ctrl-C as soon as an import has listed something."""
+
+    def interrupt() -> None:
+        while not manager.import_id or manager.status().ingested_objects == 0:
+            time.sleep(0.001)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            yield
+        thread.join()
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def test_ctrl_c_cancels_an_import_that_runs(tmp_path: Path, outside: Path, spills: Path) -> None:
+    repo = Repository.create(tmp_path / "repo")
+    before = repo.branch("main").get_commit()
+    manager = many(repo, outside)
+    with interrupted(manager):
+        manager.run()
+    with pytest.raises(CommitConflictError, match="cancelled"):
+        manager.wait()
+    assert repo.branch("main").get_commit() == before
+    assert os.listdir(spills) == []
+
+
+def test_ctrl_c_ends_a_wait_and_not_the_import(tmp_path: Path, outside: Path) -> None:
+    repo = Repository.create(tmp_path / "repo")
+    manager = many(repo, outside)
+    manager.start()
+    with interrupted(manager):
+        manager.wait()
+    done = manager.wait()
+    assert done.completed
+    assert done.ingested_objects == 300_000
+    assert repo.branch("main").get_commit().id == done.commit_id
 
 
 def test_an_import_that_may_have_landed_is_not_told_as_cancelled(

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from .._native.graveler import ChangeStream, ImportedObjects
-from ..exceptions import CommitConflictError, CommitStateUnknownError, InvalidArgumentError
+from ..exceptions import CommitConflictError, CommitStateUnknownError, InvalidArgumentError, UnsupportedError
 from ..store.stores import absolute
 from .committing.imported_logs import check_logs_go_on
 from .committing.new_commit import NewCommit
@@ -25,6 +25,7 @@ from .text import check_text
 
 MEMORY_BYTES = 32 << 20
 """Of what was listed, so much is held; the rest is sorted in files."""
+_LOOK_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ class ImportManager:
         self._id: str | None = None
         self._thread: threading.Thread | None = None
         self._cancelled = threading.Event()
+        self._ended = threading.Event()
         self._status = ImportStatus(False, 0, None, datetime.now(UTC))
 
     @property
@@ -120,15 +122,20 @@ class ImportManager:
         """
         if self._thread is None:
             raise InvalidArgumentError("the import has not started; start() it before you wait()")
-        self._thread.join()
+        self._join(self._thread)
         if self._status.error is not None:
             raise self._status.error
         return self._status
 
     def run(self, poll_interval: timedelta | None = None, *, committer: str | None = None) -> ImportStatus:
-        """Starts the import and waits until it has ended. See `start` and `wait`."""
+        """Starts the import and waits until it has ended. See `start` and `wait`. Ctrl-C cancels it."""
         self.start(committer=committer)
-        return self.wait()
+        try:
+            return self.wait()
+        except BaseException:
+            # Whoever is not waiting any more would find it committed later.
+            self._cancelled.set()
+            raise
 
     def status(self) -> ImportStatus:
         """How far it is."""
@@ -146,17 +153,25 @@ class ImportManager:
         if self._thread is None:
             raise InvalidArgumentError("the import has not started; there is nothing to cancel")
         self._cancelled.set()
-        self._thread.join()
+        self._join(self._thread)
         if self._status.completed:
             raise CommitConflictError("the import has committed already; revert its commit", retryable=False)
         if isinstance(self._status.error, CommitStateUnknownError):
             raise self._status.error
+
+    def _join(self, thread: threading.Thread) -> None:
+        # A thread whose `join` Ctrl-C has ended is taken for ended by some releases of Python.
+        while not self._ended.wait(_LOOK_S):
+            if not thread.is_alive():
+                raise UnsupportedError("the import is at work in the process that has started it; wait for it there")
 
     def _work(self, committer: str | None) -> None:
         try:
             self._import(committer)
         except BaseException as error:
             self._status = replace(self._status, error=error, update_time=datetime.now(UTC))
+        finally:
+            self._ended.set()
 
     def _import(self, committer: str | None) -> None:
         # It takes milliseconds, which who imports nothing need not wait for.
