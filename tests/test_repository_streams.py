@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import os
 import tracemalloc
 import warnings
@@ -14,7 +15,9 @@ from typing import Any
 
 import pytest
 
-from esker.exceptions import AlreadyExistsError, EskerError, InvalidArgumentError, NotFoundError
+from esker._native.fault import FaultStore
+from esker._native.store import Store
+from esker.exceptions import AlreadyExistsError, EskerError, InvalidArgumentError, IOFailedError, NotFoundError
 from esker.repo import Repository, repository
 from esker.repo.objects import object_io, upload
 from esker.repo.objects.object_io import read_range
@@ -212,6 +215,32 @@ def test_bytes_arrive_whole_or_not_at_all(faulty: Faulty, tmp_path: Path, monkey
             assert len(found._core.store.list("data/")) <= commits
         number += 3
     assert count > 8
+
+
+@pytest.mark.parametrize("fault", ["lose_reply", "fail"])
+@pytest.mark.parametrize("text", [True, False], ids=["text", "bytes"])
+def test_an_object_of_which_a_part_was_not_written_is_not_staged(
+    text: bool, fault: str, repo: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = itertools.count()
+
+    def second(verb: str, path: str) -> str | None:
+        return fault if verb == "writer.write" and next(parts) == 1 else None
+
+    monkeypatch.setattr(repo._core, "store", FaultStore(Store(repo.uri, durable=False), watch=second).store)
+    main = repo.branch("main")
+    file = main.object("a").writer("w" if text else "wb")
+    data = "a" * (9 << 20) if text else bytes(9 << 20)
+    file.write(data)
+    with pytest.raises(IOFailedError, match="injected"):
+        file.write(data)
+    with pytest.raises(IOFailedError, match="write it anew"):
+        file.write(data[:1])
+    with pytest.raises(IOFailedError, match="write it anew"):
+        file.close()
+    assert not main.object("a").exists()
+    main.object("a").upload(data)
+    assert main.object("a").stat().size_bytes == 9 << 20
 
 
 def test_long_objects_go_to_an_object_store_in_parts(s3: S3Server) -> None:

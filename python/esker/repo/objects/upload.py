@@ -8,6 +8,7 @@ import uuid
 from datetime import UTC, datetime
 
 from ..._native.store import ObjectWriter, Store
+from ...exceptions import IOFailedError
 from ..refs.layout import DATA
 from .object_info import ObjectInfo
 
@@ -30,10 +31,12 @@ class Upload:
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._writer: ObjectWriter | None = None
+        self._failure: BaseException | None = None
         self.size = 0
 
     def write(self, data: bytes | memoryview) -> None:
         """Appends bytes."""
+        self._check_whole()
         raw = bytes(data)
         self._hash.update(raw)
         self.size += len(raw)
@@ -45,11 +48,24 @@ class Upload:
     def _send(self) -> None:
         if self._writer is None:
             self._writer = self._store.writer(self._address)
-        self._writer.write(b"".join(self._held))
+        try:
+            self._writer.write(b"".join(self._held))
+        except BaseException as error:
+            self._failure = error
+            raise
         self._held, self._held_bytes = [], 0
+
+    def _check_whole(self) -> None:
+        # Of a part whose reply was lost, the bytes may be there: sent once more, they would be there twice.
+        if self._failure is not None:
+            raise IOFailedError(
+                f"a part of the object was not written, so that it cannot go on: {self._failure}; write it anew",
+                path=self._address,
+            ) from self._failure
 
     def finish(self, path: str, content_type: str, metadata: dict[str, str]) -> ObjectInfo:
         """Makes the object visible, and tells what to stage for it at a path."""
+        self._check_whole()
         if self._writer is None:
             self._store.put(self._address, b"".join(self._held))
         else:
