@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import duckdb
 import fsspec
@@ -14,7 +17,9 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
 
-from esker.exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
+from esker._native.fault import FaultStore
+from esker._native.store import Store
+from esker.exceptions import AlreadyExistsError, InvalidArgumentError, IOFailedError, NotFoundError, UnsupportedError
 from esker.repo import Repository
 from esker.repo.filesystem import RepositoryFileSystem
 
@@ -268,6 +273,53 @@ def test_a_failed_transaction_takes_back_its_own_and_nothing_of_others(fs: Repos
         raise KeyError
     assert not list(main.uncommitted())
     assert fs.cat("main/landed") == b"1"
+
+
+def test_ctrl_c_right_after_a_change_is_staged_leaves_none_of_a_transaction(fs: RepositoryFileSystem) -> None:
+    def interrupt(frame: FrameType, event: str, what: Any) -> None:
+        if event == "c_return" and what.__qualname__.endswith("StagedPaths.stage"):
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    fs.pipe("main/b", b"before")
+    with suppress(KeyboardInterrupt), fs.transaction:
+        fs.pipe({"main/a": b"own", "main/b": b"own"})
+        sys.setprofile(interrupt)
+        fs.pipe("main/b", b"own again")
+    assert {path: fs.cat_file(path) for path in fs.find("main")} == {"main/b": b"before"}
+
+
+def test_a_change_that_was_refused_within_a_transaction_hides_none_before_it(fs: RepositoryFileSystem) -> None:
+    fs.pipe("main/a", b"before")
+    with suppress(KeyError), fs.transaction:
+        fs.rm("main/a")
+        with fs.open("main/a", "xb") as out:
+            out.write(b"own")
+            fs.pipe("main/a", b"own first")
+            with suppress(AlreadyExistsError):
+                out.close()
+        raise KeyError
+    assert fs.cat("main/a") == b"before"
+
+
+def test_a_transaction_ends_where_what_is_open_cannot_be_given_up(
+    fs: RepositoryFileSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(str(tmp_path / "lake"), durable=False)
+    faults = FaultStore(store, watch=lambda verb, path: "fail" if verb == "writer.abort" else None)
+    monkeypatch.setattr(fs.repository._core, "store", faults.store)
+    fs.pipe("main/a", b"before")
+    with suppress(IOFailedError), fs.transaction:
+        fs.pipe({"main/a": b"own", "main/b": b"own"})
+        files = [fs.open(f"main/{n}", "wb") for n in range(2)]
+        for file in files:
+            file.write(bytes(9 << 20))
+        raise KeyError
+    assert [verb for _, verb, _ in faults.operations].count("writer.abort") == 2
+    assert {path: fs.cat_file(path) for path in fs.find("main")} == {"main/a": b"before"}
+    with fs.transaction:
+        fs.pipe("main/c", b"next")
+    assert fs.find("main") == ["main/a", "main/c"]
 
 
 def test_empty_objects_that_end_with_a_slash_are_folders(fs: RepositoryFileSystem) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 from fsspec.transaction import Transaction
@@ -28,17 +29,19 @@ class FsspecTransaction(Transaction):  # type: ignore[misc]
         super().__init__(fs, **options)
         self._core: RepositoryCore = fs.repository._core
         self._before: dict[tuple[str, str], Staged] = {}
-        self._now: dict[tuple[str, str], Staged] = {}
+        self._own: dict[tuple[str, str], list[ObjectInfo | None]] = {}
 
     def view(self, branch: str) -> BranchView:
         """A branch whose changes the transaction may take back."""
         return _NotedView(self._core, branch, self)
 
     def note(self, branch: str, path: str, before: Staged, change: ObjectInfo | None) -> None:
-        """Notes what was staged at a path before the file system staged a change there."""
-        if self._now.get((branch, path)) != before:
+        """Notes what is staged at a path before the file system stages a change there, which may fail."""
+        own = self._own.setdefault((branch, path), [])
+        if not before[0] or before[1] not in own:
             self._before[branch, path] = before
-        self._now[branch, path] = (True, change)
+            own.clear()
+        own.append(change)
 
     def __enter__(self) -> FsspecTransaction:
         """Begins it.
@@ -56,13 +59,21 @@ class FsspecTransaction(Transaction):  # type: ignore[misc]
     def complete(self, commit: bool = True) -> None:
         """Leaves what was staged since as it is, or takes it back."""
         # Each file was staged when it was closed. One that is open yet is no part of what failed once it is closed.
-        while self.files:
-            file = self.files.popleft()
+        with ExitStack() as all_done:
+            all_done.callback(self._end)
             if not commit:
-                file.discard()
-        if not commit:
-            for (branch, path), (_, change) in self._now.items():
+                all_done.callback(self._take_back)
+            while self.files:
+                file = self.files.popleft()
+                if not commit:
+                    all_done.callback(file.discard)
+
+    def _take_back(self) -> None:
+        for (branch, path), own in self._own.items():
+            for change in reversed(own):
                 self._core.staging(branch).take_back(path, change, self._before[branch, path])
+
+    def _end(self) -> None:
         self.fs._intrans = False
         self.fs._transaction = None
 
@@ -82,9 +93,9 @@ class _NotedView(BranchView):
         source: str | Staging | None = None,
         is_new: bool = False,
     ) -> None:
-        before = self.staging.lookup(path)
+        # Before it is staged: Ctrl-C may come right after that.
+        self._transaction.note(self.id, path, self.staging.lookup(path), change)
         super().stage(path, change, began, source, is_new)
-        self._transaction.note(self.id, path, before, change)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BranchView, (self.core, self.id)
