@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gc
 import gzip
+import itertools
 import pickle
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fsspec.compression import compr
@@ -13,6 +16,7 @@ from fsspec.compression import compr
 from esker.exceptions import UnsupportedError
 from esker.repo import Repository
 from esker.repo.filesystem import RepositoryFileSystem
+from esker.repo.objects.ref_view import RefView
 
 
 @pytest.fixture
@@ -130,3 +134,39 @@ def test_what_is_dropped_before_it_is_closed_is_not_staged(
     below.close()
     with fs.open("main/a", "r", compression=codec) as read:
         assert read.read() == "whole"
+
+
+@pytest.mark.parametrize(
+    ("read", "tail"),
+    [
+        (lambda fs: fs.cat("main/a"), 0),
+        (lambda fs: fs.cat_file("main/a", start=-4), -4),
+        (lambda fs: fs.open("main/a").read(), 0),
+    ],
+    ids=["cat", "cat_tail", "open"],
+)
+def test_what_is_read_beside_a_commit_is_the_object_before_or_behind_it(
+    read: Callable[[RepositoryFileSystem], bytes],
+    tail: int,
+    fs: RepositoryFileSystem,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = Repository(tmp_path / "lake").branch("main")
+    find = RefView.found
+    for old, new in itertools.permutations([b"short", b"and a longer one"]):
+        for at in range(4):
+            other.object("a").upload(old)
+            other.commit("old", allow_empty=True)
+            looks = itertools.count()
+
+            def found(view: RefView, path: str) -> Any:
+                if next(looks) == at:  # noqa: B023
+                    monkeypatch.setattr(RefView, "found", find)
+                    other.object("a").upload(new)  # noqa: B023
+                    other.commit("new")
+                return find(view, path)
+
+            monkeypatch.setattr(RefView, "found", found)
+            assert read(fs) in (old[tail:], new[tail:])
+            monkeypatch.setattr(RefView, "found", find)

@@ -31,7 +31,7 @@ from .branch import Branch
 from .fsspec_files import CompressingWriter, EncodingWriter
 from .fsspec_transaction import FsspecTransaction
 from .objects.object_info import CommonPrefix, ObjectInfo
-from .objects.object_io import PIECE_BYTES
+from .objects.object_io import PIECE_BYTES, BufferedObjectReader, ObjectReader, read_range
 from .objects.staging import Staging
 from .objects.stored_object import StoredObject, WriteableObject
 from .reference import Reference
@@ -42,6 +42,7 @@ PROTOCOL = SCHEME
 
 _MADE_AT_MOST = 1000
 """Folders that were made and are known to be empty."""
+_READ_AHEAD_BYTES = 1 << 16
 
 
 class _Kept(type(AbstractFileSystem)):  # type: ignore[misc]
@@ -297,10 +298,10 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
         """An object's bytes, or some of them; negative numbers count from its end."""
-        found = self._object(path)
-        size = found.stat().size_bytes
+        found, commit_id = self._object(path)._place()
+        size = found.size_bytes
         first, last = _bounds(start, 0, size), _bounds(end, size, size)
-        return found.read_range(first, last) if first < last else b""
+        return read_range(self.repository._core, found, commit_id, first, last) if first < last else b""
 
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: Any) -> None:
         """Stages an object with these bytes."""
@@ -512,12 +513,12 @@ class RepositoryFile(AbstractBufferedFile):  # type: ignore[misc]
         cache_options: dict[str, Any] | None,
         **options: Any,
     ) -> None:
-        # As it is now: a commit to the branch does not change what an open file reads.
-        self._reader = found.reader("rb")
-        size = found.stat().size_bytes
+        # As it is now, by one look: a commit to the branch does not change what an open file reads.
+        info, commit_id = found._place()
+        self._reader = BufferedObjectReader(ObjectReader(fs.repository._core, info, commit_id), _READ_AHEAD_BYTES)
         # What fsspec has noted of one that it opens anew out of a pickle is not asked.
-        options.pop("size", None)
-        super().__init__(fs, path, "rb", block_size or "default", cache_options=cache_options, size=size, **options)
+        options["size"] = info.size_bytes
+        super().__init__(fs, path, "rb", block_size or "default", cache_options=cache_options, **options)
 
     def _fetch_range(self, start: int, end: int) -> bytes:
         self._reader.seek(start)
