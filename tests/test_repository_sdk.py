@@ -388,6 +388,15 @@ def test_hidden_branches_are_not_listed_as_long_as_they_live(lake: Repository) -
     assert [branch.id for branch in lake.branches()] == ["dev", "hidden", "main"]
 
 
+@pytest.mark.parametrize("tag", ["a b", "v1/", "-v1", "ü", "a" * 256])
+def test_a_transaction_whose_tag_cannot_be_created_commits_nothing(tag: str, tmp_path: Path) -> None:
+    repo = Repository.create(tmp_path / "repo")
+    before = repo.branch("main").get_commit()
+    with pytest.raises(InvalidArgumentError, match="name of a tag"), repo.branch("main").transact("x", tag=tag) as tx:
+        tx.object("a").upload("1")
+    assert repo.branch("main").get_commit() == before
+
+
 def test_a_tag_that_is_there_stays_and_no_transaction_is_committed_for_it(lake: Repository) -> None:
     main = lake.branch("main")
     tag = lake.tag("v1").create("main")

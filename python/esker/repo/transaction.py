@@ -22,6 +22,7 @@ from .objects.ref_view import BranchView
 from .objects.staging import Staging
 from .reference import Reference, ReferenceType
 from .refs.clock import moment
+from .refs.layout import check_name
 from .sdk_names import LacksNames
 from .stores import transactions
 from .tag import Tag
@@ -214,7 +215,7 @@ class TransactionBlock:
 
     def _commit(self, inner: TransactionBranch) -> None:
         if len(inner._staging):
-            if inner.tag and self._core.tag_commit(inner.tag) is not None:
+            if inner.tag and self._core.tag_commit(check_name(inner.tag, "tag")) is not None:
                 raise AlreadyExistsError(f"tag {inner.tag!r} exists already; nothing was committed", path=inner.tag)
             message = inner.commit_message or f"Transaction on {self._branch}"
             made = inner.commit(message, inner.commit_metadata, committer=self._committer)
