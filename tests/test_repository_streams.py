@@ -8,11 +8,13 @@ import itertools
 import os
 import tracemalloc
 import warnings
+from array import array
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from esker._native.fault import FaultStore
@@ -111,6 +113,27 @@ def test_a_file_that_an_error_closes_leaves_nothing(
     assert list(repo.branch("main").uncommitted()) == []
     assert repo._core.store.list("data/") == []
     assert repo._core.store.list_unfinished("data/") == []
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        array("i"),
+        array("i", [1, 2]),
+        memoryview(b"abcd")[::2],
+        pa.array([], pa.int64()).buffers()[1],
+        pa.py_buffer(b"ab"),
+    ],
+    ids=["empty_array", "array", "steps", "empty_buffer", "buffer"],
+)
+def test_whatever_lends_bytes_is_written(data: Any, repo: Repository) -> None:
+    main, whole = repo.branch("main"), memoryview(data).tobytes()
+    with main.object("a").writer() as file:
+        assert file.write(data) == len(whole)
+        assert file.write(data) == len(whole)
+    main.object("b").upload([data, data])
+    main.object("c").upload(memoryview(data))
+    assert [main.object(path).reader().read() for path in "abc"] == [whole * 2, whole * 2, whole]
 
 
 def test_modes_are_those_of_files(repo: Repository) -> None:

@@ -137,11 +137,17 @@ class TextReader(io.TextIOWrapper):
         return super().seek(_checked(start + offset))
 
 
-def _bytes(data: Any) -> memoryview:
+def bytes_of(data: Any) -> memoryview:
+    """The bytes of whatever lends them: also of an empty array, and of one with steps.
+
+    Raises:
+        InvalidArgumentError: It lends none.
+    """
     try:
-        return memoryview(data).cast("B")
+        view = memoryview(data)
     except TypeError as error:
         raise InvalidArgumentError(f"expected bytes or text, found {type(data).__name__}") from error
+    return view.cast("B") if view.nbytes and view.c_contiguous else memoryview(view.tobytes())
 
 
 def _checked(place: int) -> int:
@@ -202,7 +208,7 @@ class ObjectWriter(LacksNames, DiscardedOnError, io.BufferedIOBase):
         """Appends bytes."""
         if self.closed:
             raise ValueError("I/O operation on closed file")
-        raw = check_text(data, "a text").encode() if isinstance(data, str) else _bytes(data)
+        raw = check_text(data, "a text").encode() if isinstance(data, str) else bytes_of(data)
         self._upload.write(raw)
         return len(raw)
 

@@ -19,6 +19,7 @@ from .object_io import (
     ObjectWriter,
     TextReader,
     TextWriter,
+    bytes_of,
     read_range,
 )
 from .ref_view import BranchView, RefView
@@ -205,7 +206,7 @@ class WriteableObject(StoredObject):
 
 def _pieces(data: bytes | str | ByteSource | Iterable[bytes]) -> Iterable[bytes | str | memoryview]:
     if isinstance(data, bytes | bytearray | memoryview):
-        view = memoryview(data).cast("B")
+        view = bytes_of(data)
         return (view[at : at + PIECE_BYTES] for at in range(0, len(view), PIECE_BYTES))
     if isinstance(data, str):
         return (check_text(data, "a text"),)
