@@ -250,7 +250,8 @@ def test_settings_change_for_all_and_protect_branches(repo: Repository) -> None:
     write(other, "dev", {"a": "1"})
     other.branch("dev").merge_into("main")
     assert read(repo, "main") == {"a": "1"}
-    for wrong in ({"nope": 1}, {"max_range_size": 0}):
+    truths = ({"grace_s": False}, {"retention_days": True}, {"branch_retention_days": {"main": True}})
+    for wrong in ({"nope": 1}, {"max_range_size": 0}, *truths):
         with pytest.raises(InvalidArgumentError):
             repo.change_settings(**wrong)
 

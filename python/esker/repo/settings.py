@@ -89,7 +89,7 @@ class SettingsLog:
         def build(head: LogEntry | None) -> LogEntry:
             changed = Settings(**{**asdict(self._of(head)), **changes})
             for name, value in asdict(changed).items():
-                if not _is_fit(name, value):
+                if _has_bool(changes.get(name)) or not _is_fit(name, value):
                     raise InvalidArgumentError(f"expected {_FIT[name]} as {name}, found {value!r}")
             changed.rule()
             body = asdict(changed)
@@ -109,6 +109,11 @@ class SettingsLog:
                 raise CorruptFileError(f"{path}: expected settings, found {value!r} as {name}", path=path)
         said["protected_branches"] = tuple(said.get("protected_branches", ()))
         return Settings(**said)
+
+
+def _has_bool(value: Any) -> bool:
+    """Whether something holds a truth value, which Python takes for a number"""
+    return any(isinstance(one, bool) for one in (value.values() if isinstance(value, Mapping) else [value]))
 
 
 def _is_fit(name: str, value: Any) -> bool:
