@@ -209,6 +209,17 @@ def test_an_import_is_cancelled_while_it_lists(tmp_path: Path, outside: Path, sp
     assert os.listdir(spills) == []
 
 
+def test_an_import_of_nothing_says_where_it_looked_and_one_of_nothing_new_that_it_is_there(
+    tmp_path: Path, outside: Path
+) -> None:
+    main = Repository.create(tmp_path / "repo").branch("main")
+    with pytest.raises(NoChangesError, match=r"no objects at '.*nowhere', and committed nothing; look whether"):
+        main.import_data("none").prefix(str(tmp_path / "nowhere"), "in").run()
+    main.import_data("all").prefix(str(outside), "in").run()
+    with pytest.raises(NoChangesError, match="has all 300 objects already"):
+        main.import_data("again").prefix(str(outside), "in").run()
+
+
 def many(repo: Repository, outside: Path) -> ImportManager:
     """An import that takes a while."""
     manager = repo.branch("main").import_data("many")

@@ -17,6 +17,7 @@ from .committing.imported_logs import check_logs_go_on
 from .committing.new_commit import NewCommit
 from .committing.staged_commit import commit_staging
 from .core.repository_core import RepositoryCore
+from .errors import NoChangesError
 from .objects.address import address_of, spelled, uri_of
 from .objects.staging import Staging
 from .refs.commits import Commit
@@ -26,6 +27,7 @@ from .text import check_text
 MEMORY_BYTES = 32 << 20
 """Of what was listed, so much is held; the rest is sorted in files."""
 _LOOK_S = 1.0
+_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ class ImportManager:
         """Waits until it has ended.
 
         Raises:
-            NoChangesError: All of it is there already.
+            NoChangesError: All of it is there already, or there is nothing to import.
             MergeConflictError: Others have changed the same paths.
         """
         if self._thread is None:
@@ -188,11 +190,22 @@ class ImportManager:
                 for _ in (_listed if is_prefix else _one)(core, staging.objects, place, destination):
                     self._check_not_cancelled()
                     self._status = ImportStatus(False, len(staging.objects), None, datetime.now(UTC))
+            if not len(staging.objects):
+                looked = ", ".join(repr(uri) for uri, _, _ in self.sources[:_SHOWN])
+                raise NoChangesError(
+                    f"import to {branch!r}: found no objects at {looked}, and committed nothing; look whether the "
+                    "URIs are those of folders that hold some"
+                )
             stream = staging.changes()
             self._check_not_cancelled()
             metadata = {} if self.commit_metadata is None else self.commit_metadata
             new = NewCommit(branch, self.commit_message or "Import objects", metadata, committer)
-            made = commit_staging(core, staging, new, check=partial(check_logs_go_on, core, branch))
+            try:
+                made = commit_staging(core, staging, new, check=partial(check_logs_go_on, core, branch))
+            except NoChangesError as error:
+                raise NoChangesError(
+                    f"import to {branch!r}: the branch has all {stream.count} objects already; nothing was committed"
+                ) from error
             self._status = ImportStatus(True, stream.count, made, datetime.now(UTC))
 
     def _check_not_cancelled(self) -> None:
