@@ -112,7 +112,7 @@ class SettingsLog:
 
 
 def _has_bool(value: Any) -> bool:
-    """Whether something holds a truth value, which Python takes for a number"""
+    """Whether something holds a truth value, which Python takes for a number."""
     return any(isinstance(one, bool) for one in (value.values() if isinstance(value, Mapping) else [value]))
 
 
