@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import io
 import itertools
@@ -264,6 +265,18 @@ def test_an_object_of_which_a_part_was_not_written_is_not_staged(
     assert not main.object("a").exists()
     main.object("a").upload(data)
     assert main.object("a").stat().size_bytes == 9 << 20
+
+
+def test_the_bytes_below_a_text_file_are_those_of_whoever_takes_them(repo: Repository) -> None:
+    main = repo.branch("main")
+    file = main.object("a").writer("w")
+    file.write("text")
+    below = file.detach()
+    del file
+    gc.collect()
+    below.write(b" and bytes")
+    below.close()
+    assert main.object("a").reader("r").read() == "text and bytes"
 
 
 def test_long_objects_go_to_an_object_store_in_parts(s3: S3Server) -> None:

@@ -246,6 +246,7 @@ class TextWriter(DiscardedOnError, io.TextIOWrapper):
     def __init__(self, raw: ObjectWriter) -> None:
         super().__init__(raw, encoding="utf-8", newline="", write_through=True)
         self._raw = raw
+        self._is_detached = False
 
     @property
     def content_type(self) -> str:
@@ -273,9 +274,17 @@ class TextWriter(DiscardedOnError, io.TextIOWrapper):
         """How many bytes were written."""
         return self._raw.tell()
 
+    def detach(self) -> Any:
+        """The file of bytes below, which is to be closed by whoever takes it."""
+        super().detach()
+        self._is_detached = True
+        return self._raw
+
     def discard(self) -> None:
         """Gives up what was written, and closes the file."""
-        self._raw.discard()
+        if not self._is_detached:
+            self._raw.discard()
 
     def __del__(self) -> None:
-        self._raw.discard()
+        if hasattr(self, "_is_detached"):
+            self.discard()
