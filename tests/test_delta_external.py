@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from esker.delta import CommitProperties, DeltaTable, write_deltalake
 from esker.delta.log.external import ONLY_ESKER, STAGED
 from esker.exceptions import AlreadyExistsError, CorruptFileError, EskerError, UnsupportedError
 from tests.faulty import FAULTS, Faulty
+from tests.held_up import hold_up_the_winner
 
 
 @pytest.fixture
@@ -83,31 +83,13 @@ def test_a_table_whose_files_are_gone_and_whose_entries_are_not_is_told_as_such(
     assert ids(uri, options) == [9]
 
 
-@pytest.fixture
-def held_up(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
-    """Does something when a writer has won its version, as if it were held up before it copies the entry."""
-
-    def plan(work: Callable[[], object]) -> None:
-        put = SqliteManifestStore.put_if_not_exists
-
-        def wins(store: SqliteManifestStore, *args: Any) -> bool:
-            won = put(store, *args)
-            monkeypatch.setattr(SqliteManifestStore, "put_if_not_exists", put)
-            work()
-            return won
-
-        monkeypatch.setattr(SqliteManifestStore, "put_if_not_exists", wins)
-
-    return plan
-
-
 def test_two_names_of_one_table_cannot_both_commit(
-    tmp_path: Path, options: dict[str, str], held_up: Callable[[Callable[[], object]], None]
+    tmp_path: Path, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uri, link = str(tmp_path / "t"), tmp_path / "link"
     write_deltalake(uri, rows(1), storage_options=options)
     link.symlink_to(uri)
-    held_up(lambda: write_deltalake(str(link), rows(2), mode="append", storage_options=options))
+    hold_up_the_winner(monkeypatch, lambda: write_deltalake(str(link), rows(2), mode="append", storage_options=options))
     with pytest.raises(EskerError, match="or uses another name of the table"):
         write_deltalake(uri, rows(3), mode="append", storage_options=options)
     assert ids(str(link), options) == [1, 2]

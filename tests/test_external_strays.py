@@ -14,6 +14,7 @@ import esker
 from esker.commit.external import SqliteManifestStore, manifests
 from esker.commit.external.manifests import ExternalManifests
 from esker.exceptions import NotFoundError
+from tests.held_up import hold_up_the_winner
 from tests.tree_branches import Watch, ids_of, meanwhile, rows_of, watched_stores
 
 OPTIONS: dict[str, Any] = {"mode": "overwrite"}
@@ -69,16 +70,7 @@ def test_a_reader_that_finds_a_commit_finished_does_not_copy_it_again(
 
 
 def _hold_up_the_writer(work: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Does something when a writer has won its version, as if it were held up before it copies the manifest."""
-    put = SqliteManifestStore.put_if_not_exists
-
-    def wins(store: SqliteManifestStore, *args: Any) -> bool:
-        won = put(store, *args)
-        monkeypatch.setattr(SqliteManifestStore, "put_if_not_exists", put)
-        work()
-        return won
-
-    monkeypatch.setattr(SqliteManifestStore, "put_if_not_exists", wins)
+    hold_up_the_winner(monkeypatch, work)
     monkeypatch.setattr(manifests, "_LATE_S", 0.0)
 
 

@@ -13,6 +13,7 @@ from esker.exceptions import AlreadyExistsError, CorruptFileError, IOFailedError
 from esker.repo import Repository
 from esker.repo.refs import atomic_objects
 from esker.repo.refs.numbered_log import OLD_SECONDS, NumberedLog
+from tests.held_up import hold_up_the_winner
 
 HEX = "0123456789abcdef" * 2
 
@@ -95,36 +96,16 @@ def test_a_deleted_tag_whose_writer_did_not_end_stays_deleted(
     assert not _names(repo)
 
 
-@pytest.fixture
-def held_up(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Callable[[], object]], None]:
-    """Does something right after a writer has won a name, as if it were held up before it copies its object there."""
-
-    def plan(name: str, work: Callable[[], object]) -> None:
-        put = SqliteManifestStore.put_if_not_exists
-
-        def wins(store: SqliteManifestStore, base_uri: str, *args: Any) -> bool:
-            won = put(store, base_uri, *args)
-            if base_uri.endswith(name):
-                monkeypatch.setattr(SqliteManifestStore, "put_if_not_exists", put)
-                work()
-            return won
-
-        monkeypatch.setattr(SqliteManifestStore, "put_if_not_exists", wins)
-
-    return plan
-
-
 @pytest.mark.parametrize("late_s", [0.0, 60.0], ids=["long", "short"])
 def test_a_tag_that_was_deleted_does_not_come_back_by_its_writer(
     repo: Repository,
     lender: str,
     late_s: float,
-    held_up: Callable[[str, Callable[[], object]], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(atomic_objects, "_LATE_S", late_s)
     other = Repository(repo.uri, manifest_store=lender)
-    held_up("tags/v1", lambda: other.tag("v1").delete())
+    hold_up_the_winner(monkeypatch, lambda: other.tag("v1").delete(), of="tags/v1")
     repo.tag("v1").create("main")
     assert not _names(repo)
     assert not list(Path(repo.uri, "_esker/refs/tags").iterdir())
@@ -133,7 +114,6 @@ def test_a_tag_that_was_deleted_does_not_come_back_by_its_writer(
 def test_a_tag_that_was_made_anew_stays_where_it_is(
     repo: Repository,
     lender: str,
-    held_up: Callable[[str, Callable[[], object]], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(atomic_objects, "_LATE_S", 0.0)
@@ -146,7 +126,7 @@ def test_a_tag_that_was_made_anew_stays_where_it_is(
         other.tag("v1").delete()
         other.tag("v1").create(second)
 
-    held_up("tags/v1", anew)
+    hold_up_the_winner(monkeypatch, anew, of="tags/v1")
     repo.tag("v1").create(first)
     assert repo.tag("v1").get_commit().id == second
 
@@ -207,7 +187,6 @@ def test_two_names_of_one_repository_overwrite_no_commit(
     lender: str,
     tmp_path: Path,
     has_won: bool,
-    held_up: Callable[[str, Callable[[], object]], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     link = tmp_path / "link"
@@ -220,7 +199,7 @@ def test_two_names_of_one_repository_overwrite_no_commit(
 
     repo.branch("main").object("a").upload("a")
     if has_won:
-        held_up(f"{repo.uri}/_esker/refs/heads/main/{2:020}", theirs)
+        hold_up_the_winner(monkeypatch, theirs, of=f"{repo.uri}/_esker/refs/heads/main/{2:020}")
         with pytest.raises(CorruptFileError, match="opens the repository by another name"):
             repo.branch("main").commit("ours")
     else:
