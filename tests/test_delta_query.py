@@ -40,6 +40,11 @@ SAME = [
     "select id from t where \"at\" = '1970-01-01T00:00:00.000002Z'",
     "select id from t where p = 'y' and id is null",
     "with u as (select id as j from t) select j from u where j is not null order by j",
+    "select id, name from t order by id desc, name desc",
+    "select name, cast(row_number() over (order by name desc) as bigint) as n from t order by name",
+    "select cast(id as bigint) / 2 as half, -cast(id as bigint) / 2 as negative from t order by id",
+    "select sum(id) / count(id) as mean, sum(id) / 2.0 as half, avg(id) as y from t",
+    "select x / cast(id as bigint) as part, -1.5 / id as less from t where id <> 1 order by id desc",
 ]
 LAYOUTS: dict[str, dict[str, Any]] = {
     "plain": {},

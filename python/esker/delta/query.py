@@ -25,14 +25,18 @@ _DATABASE = {
     "python_enable_replacements": False,
     # A query loads nothing from the network.
     "autoinstall_known_extensions": False,
+    # Numbers and orders come out as DataFusion's: `7 / 2` is 3, and nulls are the greatest values.
+    "integer_division": True,
+    "default_null_order": "postgres",
 }
 
 
 class QueryBuilder:
     """SQL over tables that are registered by name.
 
-    DuckDB runs it, in its dialect: names of columns are found in whatever case. Texts come as `string_view` and bytes
-    as `binary_view`, sums of integers as `int64`, and times are those of UTC. Columns and filters reach the files.
+    DuckDB runs it, in its dialect: names of columns are found in whatever case. As in deltalake, integers are divided
+    to integers, nulls are last in an order and first in a descending one, texts come as `string_view` and bytes as
+    `binary_view`, sums of integers as `int64`, and times are those of UTC. Columns and filters reach the files.
 
     Args:
         session_config: `datafusion.execution.batch_size` is how many rows a batch has at most; there are no others.
