@@ -1,7 +1,8 @@
-//! The pages of one row group for the `parquet` crate, with the one check that it leaves out.
+//! The pages of one row group for the `parquet` crate, with the two checks that it leaves out.
 //!
 //! A page says how many values it has, and its repetition levels are runs. Where the runs are fewer, the crate's reader of values gives up,
-//! but its skipper waits for levels that never come, without an end. Such a page is an error here, before anybody skips in it.
+//! but its skipper waits for levels that never come, without an end. Such a page is an error here, before anybody skips in it. So is one that
+//! claims to have more lengths of texts than values (see `delta_lengths`).
 
 use std::sync::Arc;
 
@@ -12,6 +13,8 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
+
+use crate::delta_lengths::excess;
 
 /// Values of a bit-packed run come in groups of so many.
 const PACKED_GROUP: u64 = 8;
@@ -50,8 +53,12 @@ impl<R: ChunkReader + 'static> RowGroups for CheckedGroup<R> {
         let found = self.group()?.columns().get(column);
         let column = found.ok_or_else(|| ParquetError::General(format!("expected a column {column}, found none")))?;
         let pages = SerializedPageReader::new(Arc::clone(&self.input), column, self.num_rows(), None)?;
-        let width = u32::BITS - u32::from(column.column_descr().max_rep_level().unsigned_abs()).leading_zeros();
-        Ok(Box::new(OneChunk(Some(Box::new(CheckedPages { pages, width })))))
+        let described = column.column_descr();
+        let levels = Levels {
+            repetition: bits(described.max_rep_level()),
+            definition: bits(described.max_def_level()),
+        };
+        Ok(Box::new(OneChunk(Some(Box::new(CheckedPages { pages, levels })))))
     }
 
     fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
@@ -76,18 +83,28 @@ impl Iterator for OneChunk {
 
 impl PageIterator for OneChunk {}
 
-/// The pages of a column, each with as many repetition levels as it has values.
+/// Bits of the levels of a column; 0 where it has none of them.
+#[derive(Clone, Copy)]
+struct Levels {
+    repetition: u32,
+    definition: u32,
+}
+
+fn bits(greatest: i16) -> u32 {
+    u32::BITS - u32::from(greatest.unsigned_abs()).leading_zeros()
+}
+
+/// The pages of a column, each with as many repetition levels as it has values, and no more lengths.
 struct CheckedPages<P> {
     pages: P,
-    /// Bits of a repetition level; 0 of a column without lists.
-    width: u32,
+    levels: Levels,
 }
 
 impl<P: PageReader> PageReader for CheckedPages<P> {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         let page = self.pages.get_next_page()?;
-        if let Some(page) = page.as_ref().filter(|_| self.width > 0) {
-            check(page, self.width)?;
+        if let Some(page) = &page {
+            check(page, self.levels)?;
         }
         Ok(page)
     }
@@ -113,39 +130,68 @@ impl<P: PageReader> Iterator for CheckedPages<P> {
     }
 }
 
-/// Refuses a page of fewer repetition levels than values.
-fn check(page: &Page, width: u32) -> Result<()> {
-    let (values, levels) = match page {
+/// Refuses a page of fewer repetition levels than values, or of more lengths.
+fn check(page: &Page, levels: Levels) -> Result<()> {
+    let (repetition, values) = match page {
         Page::DataPage {
             buf,
             num_values,
-            rep_level_encoding: Encoding::RLE,
+            def_level_encoding,
+            rep_level_encoding,
             ..
         } => {
-            let length = buf.get(..LENGTH).and_then(|length| length.try_into().ok());
-            let length = length.map(|length| u32::from_le_bytes(length) as usize);
-            let end = length.and_then(|length| length.checked_add(LENGTH));
-            let levels = end.and_then(|end| buf.get(LENGTH..end)).unwrap_or_default();
-            (*num_values, levels_of(levels, width))
+            let mut rest: &[u8] = buf;
+            let repetition = take_levels(&mut rest, *rep_level_encoding, levels.repetition, *num_values);
+            take_levels(&mut rest, *def_level_encoding, levels.definition, *num_values);
+            // Levels that are packed without runs are as many as the values, or the crate finds too few bytes.
+            let runs = (*rep_level_encoding == Encoding::RLE).then_some(repetition);
+            (runs, rest)
         }
         Page::DataPageV2 {
             buf,
-            num_values,
             rep_levels_byte_len,
+            def_levels_byte_len,
             ..
         } => {
-            let levels = buf.get(..*rep_levels_byte_len as usize).unwrap_or_default();
-            (*num_values, levels_of(levels, width))
+            let repetition = *rep_levels_byte_len as usize;
+            let behind = repetition.saturating_add(*def_levels_byte_len as usize);
+            let runs = buf.get(..repetition).unwrap_or_default();
+            (Some(runs), buf.get(behind..).unwrap_or_default())
         }
-        // Levels that are packed without runs are as many as the values, or the crate finds too few bytes.
-        Page::DataPage { .. } | Page::DictionaryPage { .. } => return Ok(()),
+        Page::DictionaryPage { .. } => return Ok(()),
     };
-    if levels < u64::from(values) {
+    let count = page.num_values();
+    let found = repetition.filter(|_| levels.repetition > 0);
+    let found = found.map(|runs| levels_of(runs, levels.repetition));
+    if let Some(found) = found.filter(|found| *found < u64::from(count)) {
         return Err(ParquetError::General(format!(
-            "a page of {values} values with {levels} repetition levels"
+            "a page of {count} values with {found} repetition levels"
         )));
     }
-    Ok(())
+    match excess(values, page.encoding(), count) {
+        Some(claimed) => Err(ParquetError::General(format!(
+            "a page of {count} values that claims to have {claimed} lengths"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The levels at the start of a page of version 1, of which `rest` is left without them. Where they end behind the page nothing is left.
+fn take_levels<'b>(rest: &mut &'b [u8], encoding: Encoding, width: u32, count: u32) -> &'b [u8] {
+    let bytes = *rest;
+    let (start, length) = match (width, encoding) {
+        (0, _) => (0, Some(0)),
+        (_, Encoding::RLE) => {
+            let length = bytes.get(..LENGTH).and_then(|length| length.try_into().ok());
+            (LENGTH, length.map(|length| u64::from(u32::from_le_bytes(length))))
+        }
+        _ => (0, Some(u64::from(count).saturating_mul(u64::from(width)).div_ceil(8))),
+    };
+    let length = length.and_then(|length| usize::try_from(length).ok());
+    let end = length.and_then(|length| length.checked_add(start));
+    let found = end.and_then(|end| bytes.get(start..end));
+    *rest = end.and_then(|end| bytes.get(end..)).unwrap_or_default();
+    found.unwrap_or_default()
 }
 
 /// How many levels such runs hold: `(count << 1 | 1)` groups of 8 packed ones, or `count << 1` times one. The last group may be cut off.
@@ -193,6 +239,11 @@ mod tests {
     use super::*;
     use bytes::Bytes;
 
+    const LISTS: Levels = Levels {
+        repetition: 1,
+        definition: 0,
+    };
+
     /// A page of lists of whole numbers with such repetition levels.
     fn page(values: u32, levels: &[u8], second: bool) -> Page {
         if second {
@@ -239,10 +290,63 @@ mod tests {
     fn test_a_page_of_fewer_levels_than_values_is_refused() {
         for second in [false, true] {
             let runs = [200, 1, 0];
-            check(&page(100, &runs, second), 1).unwrap();
-            let error = check(&page(101, &runs, second), 1).unwrap_err().to_string();
+            check(&page(100, &runs, second), LISTS).unwrap();
+            let error = check(&page(101, &runs, second), LISTS).unwrap_err().to_string();
             assert!(error.contains("101 values with 100 repetition levels"), "{error}");
-            assert!(check(&page(1, &[], second), 1).is_err());
+            assert!(check(&page(1, &[], second), LISTS).is_err());
+        }
+    }
+
+    /// A page of texts in lists, of which some are null.
+    fn texts(values: u32, lengths: &[u8], second: bool, levels: Encoding) -> Page {
+        // 100 levels of each kind: a run of zeros, or a bit each.
+        let runs: &[u8] = if levels == Encoding::RLE {
+            &[200, 1, 0]
+        } else {
+            &[0; 13]
+        };
+        if second {
+            return Page::DataPageV2 {
+                buf: [runs, runs, lengths].concat().into(),
+                num_values: values,
+                encoding: Encoding::DELTA_LENGTH_BYTE_ARRAY,
+                num_nulls: 0,
+                num_rows: values,
+                def_levels_byte_len: runs.len() as u32,
+                rep_levels_byte_len: runs.len() as u32,
+                is_compressed: false,
+                statistics: None,
+            };
+        }
+        let length = (runs.len() as u32).to_le_bytes();
+        let length: &[u8] = if levels == Encoding::RLE { &length } else { &[] };
+        Page::DataPage {
+            buf: [length, runs, length, runs, lengths].concat().into(),
+            num_values: values,
+            encoding: Encoding::DELTA_LENGTH_BYTE_ARRAY,
+            def_level_encoding: levels,
+            rep_level_encoding: levels,
+            statistics: None,
+        }
+    }
+
+    #[test]
+    #[allow(deprecated)]
+    fn test_a_page_that_claims_more_lengths_than_values_is_refused() {
+        let nulls = Levels {
+            repetition: 1,
+            definition: 1,
+        };
+        let lengths = |count: u8| [0x80, 1, 4, count, 0];
+        for (second, levels) in [
+            (false, Encoding::RLE),
+            (true, Encoding::RLE),
+            (false, Encoding::BIT_PACKED),
+        ] {
+            check(&texts(100, &lengths(100), second, levels), nulls).unwrap();
+            let error = check(&texts(100, &lengths(101), second, levels), nulls);
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains("100 values that claims to have 101 lengths"), "{error}");
         }
     }
 }

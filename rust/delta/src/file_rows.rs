@@ -440,6 +440,39 @@ mod tests {
     }
 
     #[test]
+    fn test_a_page_that_claims_terabytes_of_lengths_is_an_error() {
+        let layout = Layout {
+            group_rows: 50,
+            page_rows: 25,
+            compression: Compression::UNCOMPRESSED,
+            version: WriterVersion::PARQUET_2_0,
+            dictionary: false,
+        };
+        let whole = written(&rows_of(50), &layout);
+        let store: StoreRef = Arc::new(memory::private().unwrap());
+        // Differences in blocks of 128 in four parts, then how many there are.
+        let headers: Vec<usize> = (0..whole.len())
+            .filter(|at| whole[*at..].starts_with(&[0x80, 1, 4]))
+            .collect();
+        let mut refused = 0;
+        for at in headers {
+            let mut bytes = whole.clone();
+            bytes[at + 3..at + 9].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]);
+            put(&store, &bytes);
+            let file = block_on(ParquetFile::open(&store, "a.parquet")).unwrap();
+            for column in 0..3 {
+                let sparse = read(&store, &[column], vec![3, 21, 49], 2);
+                let all = block_on(file.read(&store, 0, &[column]));
+                for error in [sparse.err(), all.err()].into_iter().flatten() {
+                    let error = error.to_string();
+                    refused += usize::from(error.contains("claims to have 4398046511103 lengths"));
+                }
+            }
+        }
+        assert_eq!(refused, 8, "prefixes and suffixes of two pages, read in two ways");
+    }
+
+    #[test]
     fn test_numbers_that_do_not_ascend_and_columns_that_are_not_there_are_refused() {
         let layout = Layout {
             group_rows: 10,

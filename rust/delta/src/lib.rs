@@ -32,6 +32,7 @@ mod column_splice;
 mod commit;
 mod deletion_vector;
 mod deletion_vector_write;
+mod delta_lengths;
 mod described;
 mod error;
 mod file_rows;

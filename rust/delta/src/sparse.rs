@@ -5,15 +5,14 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::Fields;
 use esker_store::StoreRef;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
-};
-use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader};
+use parquet::arrow::{parquet_to_arrow_field_levels, ProjectionMask};
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::schema::types::SchemaDescriptor;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use crate::checked_pages::CheckedGroup;
 use crate::column_bytes::{ColumnBytes, Pieces};
 use crate::error::{DeltaError, Result};
 use crate::guard::guarded;
@@ -236,14 +235,11 @@ impl ParquetFile {
         group: usize,
         leaves: &[usize],
     ) -> parquet::errors::Result<ParquetRecordBatchReader> {
-        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let metadata = ArrowReaderMetadata::try_new(self.metadata.clone(), options)?;
-        let mask = ProjectionMask::leaves(metadata.parquet_schema(), leaves.iter().copied());
-        ParquetRecordBatchReaderBuilder::new_with_metadata(input, metadata)
-            .with_projection(mask)
-            .with_row_groups(vec![group])
-            .with_batch_size(self.batch_rows)
-            .build()
+        let mask = ProjectionMask::leaves(self.schema(), leaves.iter().copied());
+        let levels = parquet_to_arrow_field_levels(self.schema(), mask, None)?;
+        let pages = CheckedGroup::new(input, self.metadata.clone(), group);
+        let rows = self.batch_rows.min(self.rows(group));
+        ParquetRecordBatchReader::try_new_with_row_groups(&levels, &pages, rows, None)
     }
 }
 
