@@ -165,3 +165,10 @@ def test_expressions_of_new_columns_are_pickled_as_such() -> None:
     for made, kind in ((Expression.parse_column, pa.int8()), (Expression.parse_sql, pa.int64())):
         found = pickle.loads(pickle.dumps(made("a + 1", schema)))
         assert pa.field(found).type == kind
+
+
+def test_rules_are_pickled_as_such() -> None:
+    rows = pa.record_batch({"f": pa.array([0.1], pa.float32())})
+    for made, equal in ((Expression.parse_rule, False), (Expression.parse_sql, True)):
+        found = pickle.loads(pickle.dumps(made("f = 0.1", rows.schema)))
+        assert pa.array(found.evaluate(rows)).to_pylist() == [equal]

@@ -125,6 +125,27 @@ def test_check_constraints(tmp_path: Path) -> None:
     table.alter.drop_constraint("small", raise_if_not_exists=False)
 
 
+@pytest.mark.parametrize("sql", ["f > 0.1", "f >= 0.1", "f = 0.1", "f <= 0.1", "f IN (0.5, 0.1)", "f BETWEEN 0.0 AND 0.1"])
+def test_a_fraction_is_no_float_in_a_constraint(tmp_path: Path, sql: str) -> None:
+    schema = Schema([Field("f", "float"), Field("s", StructType([Field("f", "float")]))])
+    for column in ("f", "s.f"):
+        path = tmp_path / column
+        DeltaTable.create(path, schema).alter.add_constraint({"c": sql.replace("f ", f"{column} ", 1)})
+        taken: dict[Any, list[float]] = {write_deltalake: [], deltalake.write_deltalake: []}
+        for write, found in taken.items():
+            for value in (0.1, 0.09, 0.5):
+                values = pa.array([value], pa.float32())
+                rows = pa.table({"f": values, "s": pa.StructArray.from_arrays([values], names=["f"])})
+                try:
+                    write(path, rows, mode="append")
+                except Exception as error:
+                    assert "failed validation" in str(error)
+                else:
+                    found.append(value)
+        ours, theirs = taken.values()
+        assert ours == theirs != [0.1, 0.09, 0.5]
+
+
 def test_a_constraint_that_is_none_is_told_beside_those_that_are(tmp_path: Path) -> None:
     table = DeltaTable.create(tmp_path, Schema([Field("x", "long")]), configuration={"delta.appendOnly": "true"})
     with pytest.raises(exceptions.NotFoundError, match="no constraint 'nope'; the table has none$"):

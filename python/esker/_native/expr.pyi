@@ -85,6 +85,13 @@ class Expression:
         Raises `InvalidArgumentError`.
         """
 
+    @staticmethod
+    def parse_rule(sql: str, schema: ArrowSchemaExportable) -> Expression:
+        """The expression that a rule of a Delta table means: `f > 0.1` compares a float32 as a double, as Spark does.
+
+        Raises `InvalidArgumentError`.
+        """
+
     @property
     def columns(self) -> list[str]:
         """The top-level columns that it reads."""

@@ -51,6 +51,7 @@ mod sql;
 mod stack;
 mod substrait;
 mod times;
+mod wide_floats;
 mod within;
 
 #[cfg(test)]

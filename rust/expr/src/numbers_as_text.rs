@@ -20,6 +20,8 @@ pub enum Numbers {
     Refused,
     /// Its decimal text; 0 is false, and 1 true.
     AsText,
+    /// Nothing. Beside a column of float32, a fraction stays the double that it is, as in Spark: 0.1 is no float32.
+    AsDoubles,
 }
 
 /// Spells the literal numbers that are compared with text.

@@ -23,6 +23,7 @@ use crate::dialect_functions::translated;
 use crate::display;
 use crate::error::{lower_first, ExprError, Result};
 use crate::numbers_as_text::{spelled, Numbers};
+use crate::wide_floats::widened;
 
 /// The deepest nesting of parentheses and calls.
 const NESTING_LIMIT: usize = 100;
@@ -200,6 +201,7 @@ fn to_expr(tree: SqlExpr, schema: &Schema, numbers: Numbers) -> Result<Expr> {
     match numbers {
         Numbers::Refused => Ok(expr),
         Numbers::AsText => spelled(expr, &columns(schema.clone())?).map_err(fail),
+        Numbers::AsDoubles => widened(expr, &columns(schema.clone())?).map_err(fail),
     }
 }
 

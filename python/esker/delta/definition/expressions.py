@@ -4,7 +4,8 @@ The text of a constraint or of a generated column may have these parts: columns 
 structs), literals, `=`, `==`, `<=>`, `<>`, `!=`, `<`, `<=`, `>`, `>=`, `AND`, `OR`, `NOT`, `IS [NOT] NULL`, `IN`,
 `BETWEEN`, `LIKE`, `CASE`, `+`, `-`, `*`, `%`, `||`, `CAST`, and the functions `abs`, `coalesce`, `length`, `lower`,
 `upper`; as a whole also `year(x)`, `month(x)`, `day(x)`, `dayofmonth(x)`, `hour(x)`, and of days or times
-`trunc(x, 'year')`, with `quarter`, `month` and `week`. Times are of UTC.
+`trunc(x, 'year')`, with `quarter`, `month` and `week`. Times are of UTC. A `float` is compared with a fraction as a
+double, so that none equals `0.1`.
 
 Refused: `/`, which gives fractions in Spark and integers here; double quotes, which mean text there and a column here;
 casts of times and floats to text, which Spark spells in another way, and of times to numbers and back, which it counts
@@ -104,7 +105,7 @@ class TableExpression:
             return
         _check(sql, where)
         try:
-            self._expression = Expression.parse_sql(sql, schema)
+            self._expression = Expression.parse_rule(sql, schema)
         except EskerError as error:
             if is_new and isinstance(error, InvalidArgumentError):
                 raise InvalidArgumentError(f"{where}: {error}") from error

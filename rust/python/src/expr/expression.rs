@@ -18,9 +18,16 @@ use crate::error::{python, Result};
 pub(crate) struct PyExpression {
     expression: Expression,
     sql: String,
-    numbers_as_text: bool,
-    is_column: bool,
+    made: Made,
     schema: SchemaRef,
+}
+
+/// How an expression was parsed.
+#[derive(Clone, Copy)]
+enum Made {
+    Sql { numbers_as_text: bool },
+    Column,
+    Rule,
 }
 
 /// The meaning of numbers beside text.
@@ -59,8 +66,7 @@ impl PyExpression {
         Ok(PyExpression {
             expression: Expression::parse_sql_with(&sql, &schema, numbers(numbers_as_text))?,
             sql,
-            numbers_as_text,
-            is_column: false,
+            made: Made::Sql { numbers_as_text },
             schema,
         })
     }
@@ -71,8 +77,18 @@ impl PyExpression {
         Ok(PyExpression {
             expression: Expression::parse_column(&sql, &schema)?,
             sql,
-            numbers_as_text: false,
-            is_column: true,
+            made: Made::Column,
+            schema,
+        })
+    }
+
+    #[staticmethod]
+    fn parse_rule(sql: String, schema: PySchema) -> Result<Self> {
+        let schema = schema.into_inner();
+        Ok(PyExpression {
+            expression: Expression::parse_sql_with(&sql, &schema, Numbers::AsDoubles)?,
+            sql,
+            made: Made::Rule,
             schema,
         })
     }
@@ -116,15 +132,11 @@ impl PyExpression {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let (this, py) = (slf.get(), slf.py());
         let schema = picklable(py, &this.schema)?;
-        Ok(match this.is_column {
-            true => (
-                slf.get_type().getattr("parse_column")?,
-                (&this.sql, schema).into_pyobject(py)?,
-            ),
-            false => (
-                slf.get_type().getattr("parse_sql")?,
-                (&this.sql, schema, this.numbers_as_text).into_pyobject(py)?,
-            ),
-        })
+        let (maker, arguments) = match this.made {
+            Made::Sql { numbers_as_text } => ("parse_sql", (&this.sql, schema, numbers_as_text).into_pyobject(py)?),
+            Made::Column => ("parse_column", (&this.sql, schema).into_pyobject(py)?),
+            Made::Rule => ("parse_rule", (&this.sql, schema).into_pyobject(py)?),
+        };
+        Ok((slf.get_type().getattr(maker)?, arguments))
     }
 }
