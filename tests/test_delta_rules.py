@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import deltalake
 import pyarrow as pa
 import pytest
+from deltalake.exceptions import DeltaError
 
 from esker import exceptions
 from esker.delta import DeltaTable, Field, Schema, write_deltalake
@@ -125,7 +127,10 @@ def test_check_constraints(tmp_path: Path) -> None:
     table.alter.drop_constraint("small", raise_if_not_exists=False)
 
 
-@pytest.mark.parametrize("sql", ["f > 0.1", "f >= 0.1", "f = 0.1", "f <= 0.1", "f IN (0.5, 0.1)", "f BETWEEN 0.0 AND 0.1"])
+FRACTIONS = ["f > 0.1", "f >= 0.1", "f = 0.1", "f <= 0.1", "f IN (0.5, 0.1)", "f BETWEEN 0.0 AND 0.1"]
+
+
+@pytest.mark.parametrize("sql", FRACTIONS)
 def test_a_fraction_is_no_float_in_a_constraint(tmp_path: Path, sql: str) -> None:
     schema = Schema([Field("f", "float"), Field("s", StructType([Field("f", "float")]))])
     for column in ("f", "s.f"):
@@ -136,11 +141,8 @@ def test_a_fraction_is_no_float_in_a_constraint(tmp_path: Path, sql: str) -> Non
             for value in (0.1, 0.09, 0.5):
                 values = pa.array([value], pa.float32())
                 rows = pa.table({"f": values, "s": pa.StructArray.from_arrays([values], names=["f"])})
-                try:
+                with suppress(exceptions.InvalidArgumentError, DeltaError):
                     write(path, rows, mode="append")
-                except Exception as error:
-                    assert "failed validation" in str(error)
-                else:
                     found.append(value)
         ours, theirs = taken.values()
         assert ours == theirs != [0.1, 0.09, 0.5]
