@@ -106,6 +106,34 @@ def test_a_star_is_all_columns(tmp_path: Path) -> None:
         dataset.to_table(columns=["id", "*"])
 
 
+@pytest.mark.parametrize("columns", [["`id`"], ["`a b`", "id"], ["`id`", "id"], ["`s`", "_rowid", "`a b`"]])
+def test_a_take_names_columns_as_the_table_does(tmp_path: Path, columns: list[str]) -> None:
+    def ask(dataset: Any) -> Any:
+        return dataset.take([1, 0], columns=columns), dataset._take_rows([1, 0], columns=columns)
+
+    taken, by_id = _same(tmp_path, ask)
+    assert taken == by_id
+    assert set(taken.column_names) <= {*ROWS.column_names, "_rowid"}
+    fragment = esker.dataset(str(tmp_path / "esker")).get_fragments()[0]
+    assert fragment.take([1, 0], columns=columns).column_names == taken.column_names
+
+
+@pytest.mark.parametrize("key", ["`id`", ["`a b`"], ["id", "`a b`"]])
+def test_keys_of_an_upsert_may_be_quoted(tmp_path: Path, key: Any) -> None:
+    def ask(dataset: Any) -> Any:
+        upsert = dataset.merge_insert(key).when_matched_update_all().when_not_matched_insert_all()
+        counts = upsert.execute(pa.table({"id": [2, 3], "a b": [6, 9]}))
+        return counts["num_updated_rows"], counts["num_inserted_rows"], dataset.to_table().sort_by("id").to_pylist()
+
+    for library in (esker, lance):
+        library.write_dataset(ROWS.drop_columns("s"), str(tmp_path / library.__name__))
+    ours, theirs = (ask(library.dataset(str(tmp_path / library.__name__))) for library in (esker, lance))
+    assert ours == theirs
+    assert ours[:2] == (1, 1)
+    with pytest.raises(EskerError, match="found '`nope`'"):
+        esker.dataset(str(tmp_path / "esker")).merge_insert("`nope`")
+
+
 def test_names_are_exchanged(tmp_path: Path) -> None:
     def ask(dataset: Any) -> Any:
         dataset.alter_columns({"path": "id", "name": "a b"}, {"path": "a b", "name": "id"})

@@ -11,6 +11,7 @@ from ..._native.merge import MergeRequest, MergeSource, merge
 from ..._native.store import Store
 from ...arrow.blob_arrays import holds_blobs
 from ...arrow.incoming import ReaderLike
+from ...arrow.paths import parts_of
 from ...commit.orphans import StagedFiles
 from ...exceptions import InvalidArgumentError, UnsupportedError
 from ...progress import Progress, Tally
@@ -177,11 +178,14 @@ def key_columns(table: TableVersion, on: str | Iterable[str] | None) -> list[str
         )
     names = [field.name for field in fields]
     found = []
-    for name in wanted:
+    for asked in wanted:
+        # A name in backticks is the column that it quotes, as in conditions.
+        quoted = [] if asked in names else parts_of(asked)
+        name = quoted[0] if len(quoted) == 1 else asked
         similar = [known for known in names if known.lower() == name.lower()]
         if name not in names and len(similar) != 1:
             raise InvalidArgumentError(
-                f"expected a key among the table's columns ({', '.join(names)}), found {name!r}", column=name
+                f"expected a key among the table's columns ({', '.join(names)}), found {asked!r}", column=asked
             )
         found.append(name if name in names else similar[0])
     if len(set(found)) != len(found):

@@ -56,7 +56,7 @@ def take_rows(
         `take_rows(store, manifest, schema, [2, 0, 2], ["id"], fragment_ids=None, rows=3)`
     """
     numbers = row_numbers(indices, rows)
-    columns = _each_once(columns)
+    columns = _each_once(_as_columns(columns, schema) if in_structs else columns)
     fields = _fields(columns, schema) if in_structs else None
     projection = Projection(None) if fields else Projection.of(columns, schema)
     stream = native.take(
@@ -103,7 +103,7 @@ def take_row_ids(
         `take_row_ids(store, manifest, schema, [7, 3], ["id"])`
     """
     ids = row_numbers(row_ids, 2**64)
-    columns = _each_once(columns)
+    columns = _each_once(_as_columns(columns, schema) if in_structs else columns)
     fields = _fields(columns, schema) if in_structs else None
     projection = Projection(None) if fields else Projection.of(columns, schema)
     stream = native.take_ids(
@@ -119,6 +119,21 @@ def _with_row_numbers(table: pa.Table) -> pa.Table:
     if index < 0:
         return table
     return table.cast(table.schema.set(index, table.schema.field(index).with_nullable(False)))
+
+
+def _as_columns(columns: list[str] | dict[str, str] | None, schema: pa.Schema) -> list[str] | dict[str, str] | None:
+    """The names of a list as the columns have them: one in backticks is the column that it quotes, as with pylance."""
+    if not isinstance(columns, list | tuple):
+        return columns
+    names = set(schema.names)
+
+    def plain(name: str) -> str:
+        if not isinstance(name, str) or name in names:
+            return name
+        first, *rest = parts_of(name)
+        return first if not rest and first in names else name
+
+    return [plain(name) for name in columns]
 
 
 def _each_once(columns: list[str] | dict[str, str] | None) -> list[str] | dict[str, str] | None:
