@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import esker
-from esker.blob import Blob, blob_array, blob_field
+from esker.blob import Blob, BlobType, blob_array, blob_field
 from esker.exceptions import CorruptFileError, EskerError, InvalidArgumentError, UnsupportedError
 
 SIZES = [3, 0, 65_536, 65_537, 100_000, 4_194_304, 4_194_305, 70_000]
@@ -242,6 +242,16 @@ def test_the_type_and_its_values_are_those_of_pylance() -> None:
     for bad, error in ((-1, ValueError), (True, TypeError), (2**64, OverflowError)):
         with pytest.raises(error):
             blob_field("b", inline_size_threshold=bad)
+
+
+@pytest.mark.parametrize(("position", "size"), [(1, 2), (0, 3), (0, None), (None, 3), (0, 0)])
+def test_a_part_of_bytes_is_refused_as_by_pylance(tmp_path: Path, position: int | None, size: int | None) -> None:
+    values = {"data": b"abc", "uri": None, "position": position, "size": size}
+    blobs = pa.ExtensionArray.from_storage(BlobType(), pa.array([values], BlobType().storage_type))
+    table = pa.table([blobs], schema=pa.schema([blob_field("b")]))
+    for write in WRITERS.values():
+        with pytest.raises(OSError, match="position"):
+            write(table, str(tmp_path / "t"), data_storage_version="2.2")
 
 
 @pytest.mark.parametrize(("registers", "expected"), [("import esker", "struct"), ("import esker.blob", "extension")])

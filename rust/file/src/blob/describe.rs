@@ -103,7 +103,14 @@ pub(super) async fn describe_v2(
         }
         let uri = uris.is_valid(row).then(|| uris.value(row));
         match (value(data, row), uri) {
-            (Some(bytes), None) => place(blobs, out, field.id, thresholds, bytes, &mut descriptions).await?,
+            (Some(bytes), None) => {
+                if number(2, row).is_some() || number(3, row).is_some() {
+                    return Err(invalid(
+                        "expected position and size beside a uri only, found one of them beside data".to_owned(),
+                    ));
+                }
+                place(blobs, out, field.id, thresholds, bytes, &mut descriptions).await?;
+            }
             (None, Some(uri)) => {
                 let (start, size) = (number(2, row), number(3, row));
                 if start.is_some() != size.is_some() || size == Some(0) {
