@@ -270,6 +270,15 @@ def test_without_a_buffer_nothing_is_read_ahead(tmp_path: Path, version: str) ->
     assert dataset.io_stats().read_bytes == 9
 
 
+@pytest.mark.parametrize(("size", "error"), [(-1, ValueError), (True, TypeError), (1.5, TypeError), (None, TypeError)])
+def test_a_wrong_buffer_is_refused_even_for_no_rows(tmp_path: Path, size: Any, error: type[Exception]) -> None:
+    esker.write_dataset(table_of([b"x"]), tmp_path / "t", data_storage_version="2.1")
+    for dataset in both(tmp_path / "t"):
+        for rows in ([], [0]):
+            with pytest.raises(error, match="buffer_size must be"):
+                dataset.take_blobs("blob", indices=rows, buffer_size=size)
+
+
 def test_a_blob_file_is_a_file(tmp_path: Path, version: str) -> None:
     text = b"first\nsecond\nthird"
     _, file = one_file(tmp_path, version, text)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..._native.blob import LocatedBlob
-from ...exceptions import InvalidArgumentError, of_files
+from ...exceptions import InvalidArgumentError, InvalidTypeError, of_files
 
 DEFAULT_BLOB_BUFFER_SIZE = 512 * 1024
 """Bytes to fetch at once when reads are sequential."""
@@ -28,6 +28,23 @@ def check_ends(ranges: Sequence[tuple[int, int]]) -> None:
             raise InvalidArgumentError(f"offset + length overflowed 64 bits in the range of {length} bytes at {offset}")
 
 
+def check_buffer_size(buffer_size: int) -> None:
+    """Checks a number of bytes to fetch at once.
+
+    Raises:
+        InvalidTypeError: It is no integer.
+        InvalidArgumentError: It is negative.
+
+    Example:
+        >>> from esker.lance.blob.file import check_buffer_size
+        >>> check_buffer_size(0)
+    """
+    if isinstance(buffer_size, bool) or not isinstance(buffer_size, int):
+        raise InvalidTypeError(f"buffer_size must be an int, got {type(buffer_size).__name__}")
+    if buffer_size < 0:
+        raise InvalidArgumentError("buffer_size must be non-negative")
+
+
 class BlobFile(io.BufferedIOBase):
     """A blob as a file object. Nothing is fetched before it is read. Made by `LanceDataset.take_blobs`.
 
@@ -40,10 +57,7 @@ class BlobFile(io.BufferedIOBase):
 
     def __init__(self, inner: LocatedBlob, buffer_size: int = DEFAULT_BLOB_BUFFER_SIZE) -> None:
         super().__init__()
-        if isinstance(buffer_size, bool) or not isinstance(buffer_size, int):
-            raise TypeError(f"buffer_size must be an int, got {type(buffer_size).__name__}")
-        if buffer_size < 0:
-            raise ValueError("buffer_size must be non-negative")
+        check_buffer_size(buffer_size)
         self.inner = inner
         self._buffer_size = buffer_size
         self._position = 0

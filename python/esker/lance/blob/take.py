@@ -10,7 +10,7 @@ from ..._native import blob as native
 from ...exceptions import MissingBlobColumnError
 from ..scan.take import row_numbers
 from ..version import TableVersion
-from .file import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
+from .file import DEFAULT_BLOB_BUFFER_SIZE, BlobFile, check_buffer_size
 
 Selector = Literal["ids", "addresses", "indices"]
 """How rows are selected: by `_rowid`, by `_rowaddr`, or by row number as in `take`."""
@@ -23,9 +23,13 @@ def blob_files(
     """The blobs of rows as files, in the order of `rows`, duplicates included. Reads only where the blobs are stored.
 
     Raises:
-        InvalidArgumentError: The column is not a blob column, or a row is deleted or does not exist.
+        InvalidArgumentError: The column is not a blob column, a row is deleted or does not exist, or the buffer's size
+            is negative.
+        InvalidTypeError: The buffer's size is no integer.
         MissingBlobColumnError: There is no such column.
     """
+    # Asked for before the rows are known: it is wrong for none of them, too.
+    check_buffer_size(buffer_size)
     require_column(table, column)
     numbers = selected(table, selector, rows)
     blobs = native.locate_blobs(table.store, table.manifest, column, numbers, selector=selector)
