@@ -247,3 +247,20 @@ def test_processes_that_upsert_the_same_keys_lose_and_double_none(libraries: lis
     assert dataset.version == 1 + writers * rounds
     last = {writer * 1000 + rounds - 1 for writer in range(writers)}
     assert last & set(dataset.to_table()["v"].to_pylist())
+
+
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
+@pytest.mark.parametrize("appender", [esker, lance])
+def test_a_declared_key_that_was_appended_meanwhile_is_updated(uri: str, appender: Any, stable: bool) -> None:
+    def upserted(library: Any, uri: str) -> Any:
+        rows = _rows([0, 1], primary=True)
+        dataset = library.write_dataset(rows, uri, mode="overwrite", enable_stable_row_ids=stable)
+        merge = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+        appender.write_dataset(_rows([2], v=5, primary=True), uri, mode="append")
+        counts = merge.execute(_rows([1, 2], v=9, primary=True))
+        found = library.dataset(uri).to_table().sort_by("id").to_pydict()
+        return found, counts["num_updated_rows"], counts["num_inserted_rows"]
+
+    ours = upserted(esker, uri + "/ours")
+    assert ours == ({"id": [0, 1, 2], "v": [0, 9, 9]}, 2, 0)
+    assert ours == upserted(lance, uri + "/theirs")

@@ -47,6 +47,8 @@ enum Cell {
     Fragments,
     /// Computed again if both touch a fragment, or both inserted rows under a key.
     FragmentsOrKeys,
+    /// Computed again if both may have inserted rows under the declared primary key.
+    Keys,
     /// Computed again if both name an index.
     Indices,
     /// Computed again if the index covers a column that the other replaces.
@@ -60,7 +62,7 @@ enum Cell {
     Bases,
 }
 
-use Cell::{Bases, Config, Fragments, FragmentsOrKeys, IndexedColumns, Indices, Never, Ok, Required, Retry};
+use Cell::{Bases, Config, Fragments, FragmentsOrKeys, IndexedColumns, Indices, Keys, Never, Ok, Required, Retry};
 
 /// The columns of the matrix.
 const COLUMNS: [Kind; 11] = [
@@ -88,7 +90,7 @@ const MATRIX: [(Kind, [Cell; 11]); 11] = [
     (Kind::Rewrite,         [ Ok,       Fragments, Never,    Retry,          Fragments, Retry,    Never,  Fragments,       Ok,       Ok,          Fragments      ]),
     (Kind::Merge,           [ Retry,    Retry,     Never,    Ok,             Retry,     Retry,    Never,  Retry,           Never,    Ok,          Retry          ]),
     (Kind::Restore,         [ Ok,       Ok,        Ok,       Ok,             Ok,        Ok,       Ok,     Ok,              Ok,       Ok,          Ok             ]),
-    (Kind::Update,          [ Ok,       Fragments, Never,    Ok,             Fragments, Retry,    Never,  FragmentsOrKeys, Required, Ok,          Fragments      ]),
+    (Kind::Update,          [ Keys,     Fragments, Never,    Ok,             Fragments, Retry,    Never,  FragmentsOrKeys, Required, Ok,          Fragments      ]),
     (Kind::Project,         [ Required, Ok,        Never,    Ok,             Ok,        Retry,    Never,  Required,        Retry,    Ok,          Required       ]),
     (Kind::UpdateConfig,    [ Ok,       Ok,        Ok,       Ok,             Ok,        Ok,       Ok,     Ok,              Ok,       Config,      Ok             ]),
     (Kind::DataReplacement, [ Ok,       Ok,        Never,    IndexedColumns, Fragments, Retry,    Never,  Fragments,       Required, Ok,          Fragments      ]),
@@ -136,6 +138,7 @@ pub fn check(ours: &Transaction, theirs: &Transaction) -> Verdict {
         Never => Verdict::Incompatible,
         Fragments => retry_if(overlap::fragments(ours, theirs)),
         FragmentsOrKeys => retry_if(overlap::fragments(ours, theirs) || overlap::inserted_keys(ours, theirs)),
+        Keys => retry_if(overlap::inserted_keys(ours, theirs)),
         Indices => retry_if(overlap::indices(ours, theirs)),
         IndexedColumns => retry_if(overlap::indexed_columns(ours, theirs)),
         Required => retry_if(

@@ -63,6 +63,9 @@ fn touched_fragments(transaction: &Transaction) -> Names<u64> {
 
 /// Whether both may have inserted a row with the same key, by the key filter of ours.
 pub(super) fn inserted_keys(ours: &Transaction, theirs: &Transaction) -> bool {
+    if theirs.kind() == Kind::Append {
+        return ours.kind() == Kind::Update && has_declared_keys(ours);
+    }
     let update =
         |transaction: &Transaction| decode::<op::Update>(transaction).filter(|_| transaction.kind() == Kind::Update);
     let (Some(ours), Some(theirs)) = (update(ours), update(theirs)) else {
@@ -83,6 +86,16 @@ pub(super) fn inserted_keys(ours: &Transaction, theirs: &Transaction) -> bool {
         (Ok(ours), Ok(theirs)) => ours.overlaps(&theirs),
         _ => true,
     }
+}
+
+/// Whether an Update inserted rows under the declared primary key, of which it has a Bloom filter: an Append tells no keys, and any of its
+/// rows may have one of them.
+fn has_declared_keys(update: &Transaction) -> bool {
+    let Some(update) = decode::<op::Update>(update) else {
+        return true;
+    };
+    let keys = KeyFilter::decode(&update.inserted_rows);
+    !update.inserted_rows.is_empty() && keys.map_or(true, |keys| keys.is_bloom() && !keys.is_empty())
 }
 
 fn index_metadata(transaction: &Transaction) -> Option<Vec<IndexMetadata>> {

@@ -115,6 +115,11 @@ impl KeyFilter {
         }
     }
 
+    /// Whether it is a Bloom filter: that of a declared primary key always is, and one of many other keys.
+    pub fn is_bloom(&self) -> bool {
+        matches!(self.keys, KeySet::Bloom(_))
+    }
+
     /// Whether the two may have a key in common: true if they have, and rarely if they have not.
     pub fn overlaps(&self, other: &Self) -> bool {
         if self.is_empty() || other.is_empty() {
