@@ -296,9 +296,9 @@ fn test_two_upserts_under_a_key_are_computed_again() {
 
 #[test]
 fn test_an_upsert_under_the_declared_key_is_computed_again_after_an_append() {
-    let upsert = |bloom: bool, keys: &[&[u8]]| {
+    let upsert = |bloom: bool, keys: &[u8]| {
         let mut filter = crate::merge::KeyFilter::new(vec![0], bloom);
-        keys.iter().for_each(|key| filter.insert(key));
+        keys.iter().for_each(|key| filter.insert(&[*key]));
         let update = op::Update {
             inserted_rows: filter.encode(),
             ..Default::default()
@@ -308,11 +308,11 @@ fn test_an_upsert_under_the_declared_key_is_computed_again_after_an_append() {
     let append = transaction(Op::Append(op::Append {
         fragments: fragments(7),
     }));
-    assert_eq!(check(&upsert(true, &[b"k"]), &append), Verdict::Retry);
-    assert!(may_insert_same_keys(&upsert(true, &[b"k"]), &append));
-    assert_eq!(check(&upsert(true, &[]), &append), Verdict::Compatible);
-    assert_eq!(check(&upsert(false, &[b"k"]), &append), Verdict::Compatible);
-    assert_eq!(check(&append, &upsert(true, &[b"k"])), Verdict::Compatible);
+    assert_eq!(check(&upsert(true, b"k"), &append), Verdict::Retry);
+    assert!(may_insert_same_keys(&upsert(true, b"k"), &append));
+    assert_eq!(check(&upsert(true, b""), &append), Verdict::Compatible);
+    assert_eq!(check(&upsert(false, b"k"), &append), Verdict::Compatible);
+    assert_eq!(check(&append, &upsert(true, b"k")), Verdict::Compatible);
 }
 
 #[test]
