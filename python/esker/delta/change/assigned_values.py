@@ -135,16 +135,16 @@ class AssignedColumn:
         return pc.coalesce(made, self._in_session(others, kind, zone))
 
     def _by_sql(self, values: pa.Array, kind: pa.DataType, zone: str, strict: bool) -> pa.Array:
-        if pa.types.is_binary(values.type):
-            # Arrow looks at bytes as texts all at once, those of other rows among them; at views one by one.
-            values = values.cast(pa.binary_view())
+        # Arrow looks at bytes as texts all at once, those of other rows among them; at views one by one. They are cast
+        # here: pyarrow before 25 ends the process where it hands out a view that it has made of few bytes.
+        value = "arrow_cast(value, 'BinaryView')" if pa.types.is_binary(values.type) else "value"
         kind = shown(kind, zone)
         batch = pa.record_batch({"value": values})
-        sql = "value" if strict else f"arrow_try_cast(value, '{_arrow_name(kind)}')"
+        sql = value if strict else f"arrow_try_cast({value}, '{_arrow_name(kind)}')"
         try:
             made = Expression.parse_sql(sql, batch.schema).evaluate(batch, data_type=kind)
         except InvalidArgumentError as error:
-            message = error.message.replace("expression 'value'", f"expression '{self.sql}'", 1)
+            message = error.message.replace(f"expression '{value}'", f"expression '{self.sql}'", 1)
             raise InvalidArgumentError(message, **error.facts) from error
         return pa.array(made).cast(shown(kind, "UTC"))
 

@@ -9,6 +9,9 @@ import pyarrow.compute as pc
 
 from ...arrow.nested import is_list_like
 
+_HAS_VIEWS = int(pa.__version__.partition(".")[0]) >= 25
+"""Whether pyarrow can hand out views that it has made of short texts; before, it ends the process."""
+
 
 def returned_schema(
     found: pa.Schema, are_sums: Sequence[bool], fields: Sequence[pa.Field | None] | None = None
@@ -45,9 +48,9 @@ def as_returned(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _returned(found: pa.DataType) -> pa.DataType:
     if pa.types.is_string(found) or pa.types.is_large_string(found):
-        return pa.string_view()
+        return pa.string_view() if _HAS_VIEWS else found
     if pa.types.is_binary(found) or pa.types.is_large_binary(found):
-        return pa.binary_view()
+        return pa.binary_view() if _HAS_VIEWS else found
     if pa.types.is_timestamp(found) and found.tz is not None:
         return pa.timestamp(found.unit, "UTC")
     if pa.types.is_struct(found):

@@ -108,8 +108,8 @@ def _json_values(values: pa.Array, column: str) -> pa.Array:
         return values.cast(pa.large_binary())
     if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
         values = values.cast(pa.string())
-    text = pa.ExtensionArray.from_storage(pa.json_(values.type), values)
-    return stored_batch(pa.record_batch({column: text})).column(0)
+    field = pa.field(column, values.type, metadata={"ARROW:extension:name": "arrow.json"})
+    return stored_batch(pa.record_batch([values], pa.schema([field]))).column(0)
 
 
 def within_precision(values: pa.Array, column: str) -> pa.Array:

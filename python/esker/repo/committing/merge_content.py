@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..._native.graveler import Merged
+from ...arrow.python_rows import python_rows
 from ..core.repository_core import RepositoryCore
 from ..errors import MergeConflictError
 from ..objects.batches import info, table
@@ -43,7 +44,7 @@ def path_conflict(conflicts: list[Conflict], count: int) -> MergeConflictError:
 
 def conflicts_of(merged: Merged) -> list[Conflict]:
     """The conflicts that a merge lists."""
-    rows = table(merged.conflicts()).to_pylist(maps_as_pydicts="strict")
+    rows = python_rows(table(merged.conflicts()))
     return [
         Conflict(row["path"], *(info(row["path"], row[side]) for side in ("base", "source", "dest"))) for row in rows
     ]
