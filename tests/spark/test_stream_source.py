@@ -346,6 +346,29 @@ def test_tasks_of_a_batch_read_nothing_of_a_table_that_took_the_place_of_its_own
             [*query.reader.read(part)]
 
 
+@pytest.mark.parametrize("start", [None, 1], ids=["all", "added"])
+def test_a_batch_that_is_planned_while_another_table_takes_the_place_of_its_own_is_none(
+    table: Table, start: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.append(ids(3, 5))
+    query = Query(table.uri, **({} if start is None else {"startingVersion": start}))
+    query.start()
+    first = query.reader.initialOffset()
+    end = query.reader.latestOffset(first)
+    reading = "snapshot" if start is None else "changes"
+    planned = getattr(query.reader._history, reading)
+
+    def replaced_before(*versions: int) -> Any:
+        shutil.rmtree(table.uri)
+        table.make(ids(10, 13))
+        table.append(ids(13, 15))
+        return planned(*versions)
+
+    monkeypatch.setattr(query.reader._history, reading, replaced_before)
+    with pytest.raises(CommitConflictError, match="was replaced, reset or restored"):
+        query.between(first, end)
+
+
 def test_a_version_that_was_cleaned_up_says_how_to_start_anew(table: Table) -> None:
     query = Query(table.uri)
     assert len(query.rows()) == 3

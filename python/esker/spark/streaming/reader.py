@@ -179,6 +179,8 @@ class EskerStreamReader(MadeInWorkers, DataSourceStreamReader, _AvailableNow):  
             pieces = self._history.changes(ranges[0].version, ranges[-1].version)
             for stretch, changed in zip(ranges, pieces, strict=True):
                 found += _cut(changed, stretch.first, stretch.last)
+        # What was planned is of this table only if it is still there: another one may have taken its place meanwhile.
+        self._check(last)
         read = self._options.read
         most = target_bytes([part.size for part in found], max_bytes=read.bytes_per_partition)
         groups = packed(found, lambda part: (part.rows, part.size), max_rows=read.rows_per_partition, max_bytes=most)
