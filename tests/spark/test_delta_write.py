@@ -56,6 +56,14 @@ def test_overwrites(spark: SparkSession, numbers: DataFrame, table: str) -> None
     assert len(list(Path(table).rglob("*.parquet"))) >= 2
 
 
+@pytest.mark.parametrize("where", ["\"p\" <> 'a'", "\"P\" <> 'a'"])
+def test_double_quotes_in_replace_where_name_a_column(table: str, where: str) -> None:
+    """As in a filter and in deltalake: a text would be true of all rows."""
+    schema = T.StructType().add("id", T.LongType()).add("p", T.StringType())
+    wrote(table, schema, [{"id": 7, "p": "b"}], overwrite=True, replaceWhere=where)
+    assert _ids(table) == [0, 7]
+
+
 def test_a_replacement_of_rows_feeds_changes(spark: SparkSession, numbers: DataFrame, tmp_path: Path) -> None:
     uri = str(tmp_path / "feed")
     data = pa.table({"id": pa.array([0, 1, 11], pa.int64()), "p": ["a", "b", "c"]})

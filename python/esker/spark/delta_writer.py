@@ -39,6 +39,7 @@ from esker.delta.log.snapshots import load_snapshot
 from esker.delta.log.store import resolve_for_writing
 from esker.delta.log.target import WriteTarget
 from esker.delta.properties import CommitProperties
+from esker.delta.read.sql_names import columns_in_backticks
 from esker.delta.schema import Schema
 from esker.delta.table_properties import check_properties
 from esker.delta.write.attempt import attempt_of
@@ -410,7 +411,8 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
         predicate = None
         if self._overwrite and delta.replace_where is not None:
             known = schema if target.snapshot is None else TableState.of(target.snapshot).schema.to_plain_arrow()
-            predicate = instants_apart(spelled_sql(delta.replace_where, known.names, quotes_names=True))
+            predicate = spelled_sql(delta.replace_where, known.names, quotes_names=True)
+            predicate = instants_apart(columns_in_backticks(predicate))
         request = WriteRequest(
             mode="overwrite" if self._overwrite else "append",
             schema_mode=mode,
