@@ -51,6 +51,7 @@ from esker.delta.write.staged_rows import staged_rows
 from esker.delta.write.staging import StagedWrite, Staging
 from esker.exceptions import AlreadyExistsError, EskerError, InvalidArgumentError
 from esker.spark.cast import cast_batch
+from esker.spark.char_lengths import check_lengths, lengths_of
 from esker.spark.matching import check_append, renamed
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.session_settings import OVERWRITE_MODE, ZONE, machine_zone, session_zone, setting
@@ -175,13 +176,16 @@ class DeltaWriter(MadeInWorkers, DataSourceArrowWriter):
         zone = self._zone(first)
         plan = self._plan.in_zone(zone)
         merging = self._options.delta.merge_schema
+        lengths = lengths_of(plan.after.schema)
         wanted = {
             field.name: field.with_type(nullable_type(field.type)) for field in plan.after.schema.to_plain_arrow()
         }
 
         def cast(batch: pa.RecordBatch) -> pa.RecordBatch:
             target = pa.schema([wanted[name].with_nullable(True) for name in batch.schema.names])
-            return cast_batch(batch, target, fill=merging)
+            made = cast_batch(batch, target, fill=merging)
+            check_lengths(made, lengths)
+            return made
 
         rows = map(cast, chain([first] if first is not None else [], iterator))
         try:

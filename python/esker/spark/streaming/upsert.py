@@ -156,6 +156,7 @@ class _Upsert:
         from esker.delta.definition.constraints import Constraints
         from esker.delta.definition.table_state import TableState
         from esker.delta.read.scan import TableScan
+        from esker.spark.char_lengths import check_lengths, lengths_of
 
         options = dict(self.address.storage_options)
         if not is_delta(self.address):
@@ -178,6 +179,9 @@ class _Upsert:
         rows = self._rows(frame, schema, keys, optional=generated)
         if rows.num_rows == 0:
             return
+        lengths = lengths_of(state.schema)
+        for each in rows.to_batches():
+            check_lengths(each, lengths)
         condition = " AND ".join(f"t.{name} = s.{name}" for name in map(_ticked, keys))
         merger = table.merge(rows, condition, "s", "t").when_matched_update_all().when_not_matched_insert_all()
         # The number goes into the same entry: another run of the batch finds it there, or loses the race to it.
