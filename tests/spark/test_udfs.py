@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from decimal import Decimal
@@ -18,7 +19,7 @@ from pyspark.sql import SparkSession
 import esker
 import esker.spark
 from esker.delta import write_deltalake
-from esker.exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
+from esker.exceptions import CommitConflictError, InvalidArgumentError, SchemaMismatchError, UnsupportedError
 
 ROWS = 1_000
 
@@ -104,13 +105,26 @@ def test_a_worker_opens_a_table_once(spark: SparkSession, vectors: str) -> None:
 
 
 def test_an_open_table_is_not_taken_for_another_one_at_its_place(tmp_path: object) -> None:
-    import shutil
-
     uri = f"{tmp_path}/t"
     for values in ([1, 2], [3, 4, 5]):
         esker.write_dataset(pa.table({"id": values}), uri)
         assert esker.spark.worker_dataset(uri, 1).to_table()["id"].to_pylist() == values
         shutil.rmtree(uri)
+
+
+@pytest.mark.parametrize("by", [esker, lance])
+def test_a_version_is_told_from_that_of_another_table_by_its_transaction(tmp_path: Path, by: Any) -> None:
+    uri = str(tmp_path / "t")
+    by.write_dataset(pa.table({"id": [1, 2]}), uri)
+    transaction = esker.dataset(uri).read_transaction(1)
+    assert transaction is not None
+    for _ in range(2):
+        assert esker.spark.worker_dataset(uri, 1, transaction=transaction.uuid).count_rows() == 2
+    shutil.rmtree(uri)
+    by.write_dataset(pa.table({"id": [3, 4, 5]}), uri)
+    with pytest.raises(CommitConflictError, match="version 1 of .* the table was replaced meanwhile"):
+        esker.spark.worker_dataset(uri, 1, transaction=transaction.uuid)
+    assert esker.spark.worker_dataset(uri, 1).count_rows() == 3
 
 
 def test_rows_are_looked_up_by_key_and_by_row_id(spark: SparkSession, vectors: str) -> None:

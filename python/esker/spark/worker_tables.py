@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from esker.exceptions import CommitConflictError, NotFoundError
+from esker.lance.log import entry_of, transaction_uuid
 from esker.spark.options import TableAddress
 from esker.spark.table import PinnedTable
 
@@ -78,7 +79,11 @@ def pinned_table(address: TableAddress, version: int, entry: str | None) -> Pinn
 
 
 def worker_dataset(
-    uri: str | os.PathLike[str], version: int, *, storage_options: Mapping[str, str] | None = None
+    uri: str | os.PathLike[str],
+    version: int,
+    *,
+    transaction: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> LanceDataset:
     """A Lance table for functions that Spark runs, opened once for each Python worker.
 
@@ -88,6 +93,8 @@ def worker_dataset(
     Args:
         uri: The table.
         version: The version: `esker.dataset(uri).version` on the driver, so that all workers read the same one.
+        transaction: What made it, `dataset.read_transaction(dataset.version).uuid` on the driver: tells it from the
+            version of that number of a table that was made anew at the place since. None for whichever is there.
         storage_options: Options of the store.
 
     Returns:
@@ -95,14 +102,22 @@ def worker_dataset(
 
     Raises:
         NotFoundError: There is no table, or no such version.
+        CommitConflictError: Another transaction has made the version: the table was replaced by another one.
 
     Example:
         `rows = esker.spark.worker_dataset("t.lance", version).take([3, 1])`, in a function for `mapInArrow`
     """
+    made = _open_dataset(os.fspath(uri), version, dict(storage_options or {}))
+    if transaction is not None:
+        name = entry_of(made._table.manifest).partition("@")[0]
+        check_entry(os.fspath(uri), version, transaction, transaction_uuid(name) or name)
+    return made
+
+
+def _open_dataset(uri: str, version: int, options: dict[str, str]) -> LanceDataset:
     import esker
 
-    options = dict(storage_options or {})
-    key = ("dataset", *_key(os.fspath(uri), version, options))
+    key = ("dataset", *_key(uri, version, options))
     kept: tuple[LanceDataset, str, tuple[int, int | None]] | None = _OPEN.get(key)
     if kept is not None and _seen(kept[0], kept[1]) == kept[2]:
         _OPEN.move_to_end(key)
