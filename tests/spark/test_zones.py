@@ -21,6 +21,7 @@ from esker.delta import DeltaTable
 from esker.exceptions import InvalidArgumentError, NotFoundError
 from esker.spark import EskerSource
 from esker.spark.session_settings import machine_zone, session_zone
+from esker.spark.zoned_filter import whatever_the_zone
 from tests.spark.conftest import load, save
 from tests.spark.jobs import read, wrote
 
@@ -149,6 +150,54 @@ def test_rows_are_replaced_by_the_sessions_zone(
                 *(("delete", k) for k in gone),
                 ("insert", 1000),
             ]
+
+
+FAR = ("Pacific/Kiritimati", "Etc/GMT+12")
+"""In one of them at least it is not the day that it is in UTC."""
+DAYS = T.StructType().add("day", T.DateType()).add("k", T.LongType())
+
+
+def _today(zone: str) -> dt.date:
+    return dt.datetime.now(ZoneInfo(zone)).date()
+
+
+@pytest.mark.parametrize("sql", ["day = current_date()", "k >= 0 AND day = today()", "day = cast(now() AS date)"])
+@pytest.mark.parametrize("kind", ["lance", "delta"])
+def test_today_is_the_day_of_the_session(kind: str, sql: str, tmp_path: Path, machine: Callable[[str], None]) -> None:
+    uri = str(tmp_path / "t")
+    for k in range(5):
+        day = _today("UTC") + dt.timedelta(days=k - 2)
+        wrote(uri, DAYS, [{"day": day, "k": k}], tableFormat=kind)
+    for zone in FAR:
+        machine(zone)
+        before = _today(zone)
+        by_session, by_option = (
+            [row["day"] for row in read(uri, filter=sql, **given)] for given in ({}, {"timezone": zone})
+        )
+        assert by_session == by_option
+        # Midnight may have passed.
+        assert by_session in ([before], [_today(zone)])
+
+
+def test_what_is_replaced_of_today_is_of_the_day_of_the_session(tmp_path: Path, machine: Callable[[str], None]) -> None:
+    for zone in FAR:
+        machine(zone)
+        uri, today = str(tmp_path / zone.replace("/", "-")), _today(zone)
+        days = [today + dt.timedelta(days=n) for n in (-2, -1, 0, 1, 2)]
+        wrote(uri, DAYS, [{"day": day, "k": n} for n, day in enumerate(days)], tableFormat="delta")
+        wrote(uri, DAYS, [{"day": today, "k": 9}], overwrite=True, replaceWhere="day = current_date()", zone=zone)
+        assert sorted(row["k"] for row in read(uri)) == [0, 1, 3, 4, 9]
+
+
+def test_what_is_compared_with_the_clock_leaves_out_no_file_before_the_zone_is_known() -> None:
+    schema = pa.schema({"day": pa.date32(), "k": pa.int64(), "ts": pa.timestamp("us", "UTC")})
+    for sql in (
+        "day = current_date AND k = 1",
+        "ts > now() - interval '1 hour' AND k = 1",
+        "day IN (today(), date '2024-07-01') AND k = 1",
+    ):
+        assert [str(each) for each in whatever_the_zone(sql, schema)] == ["k = 1"], sql
+    assert whatever_the_zone("day >= current_date() OR k = 1", schema) == []
 
 
 def test_an_empty_replacement_in_an_unfed_and_a_fed_table_takes_whole_files(tmp_path: Path) -> None:

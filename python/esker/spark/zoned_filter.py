@@ -16,7 +16,7 @@ import pyarrow as pa
 from esker._native.expr import Expression, Predicate
 from esker.arrow.predicate import portable_predicate
 from esker.delta.read.implied_terms import Term, all_of, implied_terms
-from esker.delta.read.session_zone import in_zone, leaps_in_zone
+from esker.delta.read.session_zone import clock_as_columns, clock_in_zone, in_zone, leaps_in_zone, reads_clock
 from esker.delta.read.sql_names import columns_in_backticks
 from esker.exceptions import InvalidArgumentError, UnsupportedError
 from esker.lance.system_columns import with_system_columns
@@ -32,6 +32,8 @@ __all__ = [
 ]
 
 _ROOM = timedelta(days=1)
+_CLOCK = pa.schema({"_esker_now": pa.timestamp("us", "UTC"), "_esker_today": pa.date32()})
+"""Columns in place of the clock, which no table has."""
 _LENGTH = len("2024-07-01 12:00:00.000000")
 _TIME = re.compile(
     r"(?P<skipped>'(?:[^']|'')*'|`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\")"
@@ -66,7 +68,7 @@ def instants_apart(sql: str) -> str:
 
 
 def reads_times(sql: str, schema: pa.Schema) -> bool:
-    """Whether a filter reads a column of times with a zone, so that it may depend on the zone of the session.
+    """Whether a filter may depend on the zone of the session: it reads a column of times with a zone, or the clock.
 
     Raises:
         InvalidArgumentError: It does not parse, or has a column that does not exist.
@@ -78,8 +80,9 @@ def reads_times(sql: str, schema: pa.Schema) -> bool:
         True
     """
     there = with_system_columns(schema)
-    found = Predicate.parse_sql(instants_apart(sql), there).columns
-    return any(_has_times(there.field(name).type) for name in found)
+    plain = instants_apart(sql)
+    found = Predicate.parse_sql(plain, there).columns
+    return reads_clock(plain, there.names) or any(_has_times(there.field(name).type) for name in found)
 
 
 def told_zone(sql: str | None, schema: pa.Schema, zone: str | None) -> str | None:
@@ -139,7 +142,7 @@ class RowFilter:
 
 
 def _timed(sql: str, schema: pa.Schema, zone: str | None) -> str:
-    return instants_apart(leaps_in_zone(sql, schema, zone))
+    return clock_in_zone(instants_apart(leaps_in_zone(sql, schema, zone)), schema.names, zone)
 
 
 def whatever_the_zone(sql: str, schema: pa.Schema) -> list[Predicate]:
@@ -158,8 +161,12 @@ def whatever_the_zone(sql: str, schema: pa.Schema) -> list[Predicate]:
     """
     names = {name: name for name in schema.names}
     plain = instants_apart(columns_in_backticks(sql))
-    terms = [term for term in implied_terms(plain, schema) if not _has_times(schema.field(term.column).type)]
-    expression = all_of([*terms, *_times_with_room(plain, schema)], names)
+    # What the clock shows is not known before there is a zone: it is compared with nothing here.
+    plain = clock_as_columns(plain, schema.names, *_CLOCK.names)
+    known = pa.schema([*schema, *(field for field in _CLOCK if field.name not in names)])
+    terms = [term for term in implied_terms(plain, known) if not _has_times(known.field(term.column).type)]
+    terms = [term for term in [*terms, *_times_with_room(plain, known)] if term.column in names]
+    expression = all_of(terms, names)
     if expression is None:
         return []
     try:

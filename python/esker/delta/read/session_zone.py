@@ -146,14 +146,57 @@ def clock_in_zone(sql: str, columns: Collection[str], session_timezone: str | No
         now = f"arrow_cast({now}, 'Timestamp(Nanosecond, Some(\"{zone}\"))')"
 
     def replaced(found: re.Match[str]) -> str:
-        word, call, moment = found["word"], found["call"], _moment(found)
+        word, moment = found["word"], _moment(found)
         if moment is not None and _has_zone(moment):
             return _as_instant(moment, name)
-        if word is None or (call is None and (word.lower() in _CALLED or word in columns)):
+        if not _is_clock(found, columns):
             return found.group()
         return now if word.lower() in _MOMENTS else f"cast({now} as date)"
 
     return _CLOCK.sub(replaced, sql)
+
+
+def reads_clock(sql: str, columns: Collection[str]) -> bool:
+    """Whether SQL has `now()` or today's day in it, which depend on the zone of the session.
+
+    Args:
+        sql: Names are in backticks, texts in single quotes.
+        columns: The names of columns, which may be called `current_date`.
+
+    Example:
+        >>> from esker.delta.read.session_zone import reads_clock
+        >>> reads_clock("day = current_date", ["day"]), reads_clock("day = 'current_date'", ["day"])
+        (True, False)
+    """
+    return clock_as_columns(sql, columns, "", "") != sql
+
+
+def clock_as_columns(sql: str, columns: Collection[str], moment: str, day: str) -> str:
+    """The same SQL with columns in place of `now()` and of today's day, whose values are not known yet.
+
+    Args:
+        sql: Names are in backticks, texts in single quotes.
+        columns: The names of columns, which may be called `current_date`.
+        moment: The column in place of `now()`.
+        day: The column in place of today's day.
+
+    Example:
+        >>> from esker.delta.read.session_zone import clock_as_columns
+        >>> clock_as_columns("day = current_date() AND t < now()", ["day", "t"], "moment", "today")
+        'day = `today` AND t < `moment`'
+    """
+
+    def replaced(found: re.Match[str]) -> str:
+        if not _is_clock(found, columns):
+            return found.group()
+        return f"`{moment if found['word'].lower() in _MOMENTS else day}`"
+
+    return _CLOCK.sub(replaced, sql)
+
+
+def _is_clock(found: re.Match[str], columns: Collection[str]) -> bool:
+    word = found["word"]
+    return word is not None and (found["call"] is not None or not (word.lower() in _CALLED or word in columns))
 
 
 def leaps_in_zone(sql: str, schema: pa.Schema, session_timezone: str | None) -> str:
