@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -23,7 +24,7 @@ from esker.spark import EskerSource
 from esker.spark.session_settings import machine_zone, session_zone
 from esker.spark.zoned_filter import whatever_the_zone
 from tests.spark.conftest import load, save
-from tests.spark.jobs import read, wrote
+from tests.spark.jobs import batches, planned, read, staged, wrote
 
 FRAME = T.StructType().add("k", T.LongType()).add("ts", T.TimestampType())
 HOURS = [dt.datetime(2024, 7, 1, tzinfo=dt.UTC) + dt.timedelta(hours=n) for n in range(-30, 60)]
@@ -187,6 +188,21 @@ def test_what_is_replaced_of_today_is_of_the_day_of_the_session(tmp_path: Path, 
         wrote(uri, DAYS, [{"day": day, "k": n} for n, day in enumerate(days)], tableFormat="delta")
         wrote(uri, DAYS, [{"day": today, "k": 9}], overwrite=True, replaceWhere="day = current_date()", zone=zone)
         assert sorted(row["k"] for row in read(uri)) == [0, 1, 3, 4, 9]
+
+
+@pytest.mark.parametrize("zone", ["UTC", *FAR])
+def test_a_replacement_that_ends_after_midnight_is_of_the_day_on_which_it_began(
+    tmp_path: Path, machine: Callable[[str], None], zone: str
+) -> None:
+    machine(zone)
+    uri, began = str(tmp_path / "t"), _today(zone) - dt.timedelta(days=1)
+    days = [began + dt.timedelta(days=n) for n in (-2, -1, 0, 1, 2)]
+    wrote(uri, DAYS, [{"day": day, "k": n} for n, day in enumerate(days)], tableFormat="delta")
+    writer = planned(uri, DAYS, overwrite=True, replaceWhere="day = current_date() AND now() > timestamp '2024-07-01'")
+    request = writer._plan.request
+    writer._plan = replace(writer._plan, request=replace(request, clock=request.clock - dt.timedelta(days=1)))
+    writer.commit(staged(writer, [batches(DAYS, [{"day": began, "k": 9}], zone)]))
+    assert sorted(row["k"] for row in read(uri)) == [0, 1, 3, 4, 9]
 
 
 def test_what_is_compared_with_the_clock_leaves_out_no_file_before_the_zone_is_known() -> None:

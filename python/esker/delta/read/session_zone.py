@@ -123,7 +123,9 @@ def shown(kind: pa.DataType, zone: str) -> pa.DataType:
     return kind
 
 
-def clock_in_zone(sql: str, columns: Collection[str], session_timezone: str | None) -> str:
+def clock_in_zone(
+    sql: str, columns: Collection[str], session_timezone: str | None, clock: datetime | None = None
+) -> str:
     """The same SQL with `now()` and today's day by the session's clock, and `timestamp '...Z'`, or casts, as they are.
 
     By themselves the former are of UTC, and the latter loses its zone.
@@ -132,6 +134,7 @@ def clock_in_zone(sql: str, columns: Collection[str], session_timezone: str | No
         sql: Names are in backticks, texts in single quotes.
         columns: The names of columns, which may be called `current_date`.
         session_timezone: The zone; UTC if not given.
+        clock: What the clock shows, where it is to show the same each time; None for whenever the SQL is evaluated.
 
     Example:
         >>> from esker.delta.read.session_zone import clock_in_zone
@@ -139,16 +142,16 @@ def clock_in_zone(sql: str, columns: Collection[str], session_timezone: str | No
         't > now()'
     """
     name = zone_name(session_timezone)
-    if name == "UTC":
+    if name == "UTC" and clock is None:
         return sql
-    now = _NOW
+    now = _NOW if clock is None else f"CAST('{clock.isoformat()}' AS TIMESTAMP WITH TIME ZONE)"
     for zone in ("UTC", name):
         now = f"arrow_cast({now}, 'Timestamp(Nanosecond, Some(\"{zone}\"))')"
 
     def replaced(found: re.Match[str]) -> str:
         word, moment = found["word"], _moment(found)
         if moment is not None and _has_zone(moment):
-            return _as_instant(moment, name)
+            return found.group() if name == "UTC" else _as_instant(moment, name)
         if not _is_clock(found, columns):
             return found.group()
         return now if word.lower() in _MOMENTS else f"cast({now} as date)"

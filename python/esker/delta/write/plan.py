@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -68,6 +69,7 @@ class WriteRequest:
         parquet: How Parquet is written.
         session_timezone: What times without a zone mean in the predicate; UTC if not given.
         replaces_partitions: Whether an overwrite replaces the partitions that have new rows, and no others.
+        clock: What `now()` and today's day are in the predicate, however long the write takes.
 
     Example:
         >>> from esker.delta.write.plan import WriteRequest
@@ -88,6 +90,7 @@ class WriteRequest:
     parquet: WriterProperties | None = None
     session_timezone: str | None = None
     replaces_partitions: bool = False
+    clock: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @property
     def partition_columns(self) -> list[str] | None:
@@ -104,7 +107,9 @@ class WriteRequest:
             return None
         # Spark, whose SQL comes as it is, makes numbers of texts.
         is_deltalakes = self.given_predicate is not None
-        return RowPredicate(self.predicate, schema, self.session_timezone, numbers_as_text=is_deltalakes)
+        return RowPredicate(
+            self.predicate, schema, self.session_timezone, numbers_as_text=is_deltalakes, clock=self.clock
+        )
 
     def check(self) -> None:
         """Raises for arguments that do not go together.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,6 +23,7 @@ class RowPredicate:
         session_timezone: What times without a zone mean in it; UTC if not given.
         numbers_as_text: Whether a number that is compared with text is its text, as deltalake has it; if not, that is
             refused.
+        clock: What `now()` and today's day are; None for when it is evaluated.
 
     Raises:
         InvalidArgumentError: It does not parse, names no column, or is of chance.
@@ -33,12 +36,18 @@ class RowPredicate:
     """
 
     def __init__(
-        self, sql: str, schema: pa.Schema, session_timezone: str | None = None, *, numbers_as_text: bool = False
+        self,
+        sql: str,
+        schema: pa.Schema,
+        session_timezone: str | None = None,
+        *,
+        numbers_as_text: bool = False,
+        clock: datetime | None = None,
     ) -> None:
         check_repeatable(sql)
         sql = leaps_in_zone(sql, schema, session_timezone)
         schema = in_zone(schema, session_timezone)
-        sql = clock_in_zone(sql, schema.names, session_timezone)
+        sql = clock_in_zone(sql, schema.names, session_timezone, clock)
         predicate = Predicate.parse_sql(sql, schema, numbers_as_text)
         self.predicates = [predicate]
         self.columns = predicate.columns
