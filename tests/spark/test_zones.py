@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ import esker.spark
 from esker.delta import DeltaTable
 from esker.exceptions import InvalidArgumentError, NotFoundError
 from esker.spark import EskerSource
+from esker.spark.delta_reader import DeltaReader
 from esker.spark.session_settings import machine_zone, session_zone
 from esker.spark.zoned_filter import whatever_the_zone
 from tests.spark.conftest import load, save
@@ -188,6 +190,25 @@ def test_what_is_replaced_of_today_is_of_the_day_of_the_session(tmp_path: Path, 
         wrote(uri, DAYS, [{"day": day, "k": n} for n, day in enumerate(days)], tableFormat="delta")
         wrote(uri, DAYS, [{"day": today, "k": 9}], overwrite=True, replaceWhere="day = current_date()", zone=zone)
         assert sorted(row["k"] for row in read(uri)) == [0, 1, 3, 4, 9]
+
+
+@pytest.mark.parametrize("zone", ["UTC", *FAR, "America/New_York"])
+def test_a_read_that_ends_after_midnight_is_of_the_day_on_which_it_began(tmp_path: Path, zone: str) -> None:
+    uri, tomorrow = str(tmp_path / "t"), _today(zone) + dt.timedelta(days=1)
+    wrote(uri, DAYS, [{"day": tomorrow, "k": 1}], tableFormat="delta")
+    wrote(uri, DAYS, [{"day": tomorrow - dt.timedelta(days=1), "k": 2}])
+    given = {"path": uri, "filter": "day = current_date() AND now() < timestamp '2999-01-01'", "timezone": zone}
+    reader = EskerSource(given).reader(DAYS)
+    assert isinstance(reader, DeltaReader)
+    parts = reader.partitions()
+    assert [row["k"] for part in parts for batch in reader.read(part) for row in batch.to_pylist()] == [2]
+    # What was planned a day ago, or will be in a day: tasks go by the clock of the plan.
+    for days, expected in ((1, [1]), (-1, [])):
+        reader._clock += dt.timedelta(days=days)
+        task = pickle.loads(pickle.dumps(reader))
+        reader._clock -= dt.timedelta(days=days)
+        every = EskerSource({"path": uri}).reader(DAYS).partitions()
+        assert [row["k"] for part in every for batch in task.read(part) for row in batch.to_pylist()] == expected
 
 
 @pytest.mark.parametrize("zone", ["UTC", *FAR])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -132,6 +133,8 @@ class DeltaReader(MadeInWorkers, DataSourceReader):
         self._schema = schema
         self._options = options
         self._driver_zone = machine_zone()
+        # One for all: the driver leaves out files by it, and tasks rows.
+        self._clock = datetime.now(UTC)
         self._files: list[TableFile] = []
         self._sizes: list[int | None] = []
         self._changes = None if options.changes is None else version_range_of(table, options.changes, options.timezone)
@@ -153,7 +156,7 @@ class DeltaReader(MadeInWorkers, DataSourceReader):
             return None
         if self._options.timezone is None and reads_times(columns_in_backticks(sql), schema):
             return whatever_the_zone(sql, schema) or None
-        where = bind(sql, schema, session_timezone=self._options.timezone)
+        where = bind(sql, schema, session_timezone=self._options.timezone, clock=self._clock)
         return where.predicates if where is not None else None
 
     def by_spark(self, spark: SparkSession) -> DataFrame | None:
@@ -224,7 +227,7 @@ class DeltaReader(MadeInWorkers, DataSourceReader):
         return rows
 
     def _where(self, schema: pa.Schema) -> BoundFilter | None:
-        return bind(zoned_sql(self._options), schema, session_timezone=self._zone(schema))
+        return bind(zoned_sql(self._options), schema, session_timezone=self._zone(schema), clock=self._clock)
 
     def _zone(self, schema: pa.Schema) -> str | None:
         sql = zoned_sql(self._options)

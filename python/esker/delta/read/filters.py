@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -77,6 +78,7 @@ def bind(
     *,
     partition_by: Collection[str] = (),
     session_timezone: str | None = None,
+    clock: datetime | None = None,
 ) -> BoundFilter | None:
     """A filter over the rows of a table with this schema.
 
@@ -87,6 +89,7 @@ def bind(
         schema: The table's columns.
         partition_by: Those whose empty text is null.
         session_timezone: What times without a zone mean in it; UTC if not given.
+        clock: What `now()` and today's day are in SQL; None for when it is evaluated.
 
     Raises:
         InvalidArgumentError: It does not parse, or names no column.
@@ -100,7 +103,8 @@ def bind(
     if filters is None or (isinstance(filters, list) and not filters):
         return None
     if isinstance(filters, str):
-        given, filters = filters, clock_in_zone(columns_in_backticks(filters), schema.names, session_timezone)
+        given = filters
+        filters = clock_in_zone(columns_in_backticks(filters), schema.names, session_timezone, clock)
         filters = leaps_in_zone(filters, schema, session_timezone)
         zoned = in_zone(schema, session_timezone)
         with in_own_words(given, filters):
