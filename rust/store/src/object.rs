@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
-use object_store::list::{PaginatedListOptions, PaginatedListStore};
+use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
 
@@ -134,26 +134,70 @@ impl ObjectAdapter {
     }
 
     async fn read_run(&self, path: &str, location: &Path, run: Range<u64>) -> Result<Bytes> {
-        let options = GetOptions::new().with_range(Some(run.clone()));
-        let result = self
-            .inner
-            .get_opts(location, options)
-            .await
-            .map_err(|error| self.fail(path, "read", error));
-        let reply = match result {
+        match self.read(path, location, Some(GetRange::Bounded(run.clone()))).await {
             // Stores answer a range that starts past the end with a generic error.
-            Err(error @ StoreError::Io { .. }) => {
-                return Err(self.past_the_end(path, location, &run).await.unwrap_or(error))
+            Err(error @ StoreError::Io { .. }) => Err(self.past_the_end(path, location, &run).await.unwrap_or(error)),
+            Ok((bytes, size)) if bytes.len() as u64 != run.end - run.start => {
+                Err(short_read(&self.full(path), &run, size))
             }
-            other => other?,
-        };
-        let size = reply.meta.size;
-        let bytes = reply.bytes().await.map_err(|error| self.fail(path, "read", error))?;
-        self.stats.add_read(bytes.len() as u64);
-        if bytes.len() as u64 == run.end - run.start {
-            Ok(bytes)
-        } else {
-            Err(short_read(&self.full(path), &run, size))
+            read => read.map(|(bytes, _)| bytes),
+        }
+    }
+
+    /// The bytes of an object or of a range of it, and the object's size. Where a reply breaks off, `object_store` asks for the rest; but
+    /// the object may be another one by then, or gone, or the store answers with more than that: then all is read again.
+    async fn read(&self, path: &str, location: &Path, range: Option<GetRange>) -> Result<(Bytes, u64)> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let options = GetOptions::new().with_range(range.clone());
+            let reply = self
+                .inner
+                .get_opts(location, options)
+                .await
+                .map_err(|error| self.fail(path, "read", error))?;
+            let (size, promised) = (reply.meta.size, reply.range.end - reply.range.start);
+            let error = match reply.bytes().await {
+                Ok(bytes) => {
+                    self.stats.add_read(bytes.len() as u64);
+                    if bytes.len() as u64 == promised {
+                        return Ok((bytes, size));
+                    }
+                    let found = bytes.len();
+                    let message = format!("cannot read: expected {promised} bytes, found {found}; the reply broke off");
+                    StoreError::io(self.full(path), message)
+                }
+                Err(error) => self.fail(path, "read", error),
+            };
+            if tries >= TRIES {
+                return Err(error);
+            }
+            pause(tries).await;
+        }
+    }
+
+    /// A page of a listing.
+    async fn page(
+        &self,
+        pages: &Arc<dyn PaginatedListStore>,
+        prefix: &str,
+        wanted: &str,
+        (max_keys, page_token): (Option<usize>, Option<String>),
+    ) -> Result<PaginatedListResult> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let options = PaginatedListOptions {
+                max_keys,
+                page_token: page_token.clone(),
+                ..PaginatedListOptions::default()
+            };
+            self.stats.add_list();
+            match pages.list_paginated(Some(wanted), options).await {
+                Ok(page) => return Ok(page),
+                Err(error) if tries < TRIES && outcome::is_broken_listing(&error) => pause(tries).await,
+                Err(error) => return Err(self.fail(prefix, "list", error)),
+            }
         }
     }
 
@@ -238,6 +282,9 @@ impl Store for ObjectAdapter {
                     .await
                     .map_err(|error| self.fail(path, "read the end", error))?;
                 self.stats.add_read(bytes.len() as u64);
+                if bytes.len() as u64 != nbytes.min(size) {
+                    return self.tail_of(path, nbytes, size).await;
+                }
                 Ok(Tail { bytes, size })
             }
             // Not every store serves suffix ranges, and some refuse them for an empty object.
@@ -251,13 +298,7 @@ impl Store for ObjectAdapter {
 
     async fn get(&self, path: &str) -> Result<Bytes> {
         let location = self.location(path)?;
-        let reply = self
-            .inner
-            .get(&location)
-            .await
-            .map_err(|error| self.fail(path, "read", error))?;
-        let bytes = reply.bytes().await.map_err(|error| self.fail(path, "read", error))?;
-        self.stats.add_read(bytes.len() as u64);
+        let (bytes, _) = self.read(path, &location, None).await?;
         Ok(bytes)
     }
 
@@ -312,7 +353,7 @@ impl Store for ObjectAdapter {
                 Ok(_) => return Ok(PutOutcome::Exists),
                 // S3 may answer concurrent puts with 409, and then it may be that none of them has won.
                 Err(missing) if exists && missing.is_not_found() && tries < TRIES => pause(tries).await,
-                Err(_) if exists => return Ok(PutOutcome::Exists),
+                Err(unread) if exists && !unread.is_not_found() => return Ok(PutOutcome::Exists),
                 Err(_) => return Err(self.fail(path, "create", error)),
             }
         }
@@ -333,10 +374,17 @@ impl Store for ObjectAdapter {
     async fn list(&self, prefix: &str) -> Result<Vec<ObjectMeta>> {
         check_folder(prefix)?;
         let folder = Path::parse(format!("{}{prefix}", self.prefix)).map_err(|error| self.invalid(prefix, &error))?;
-        self.stats.add_list();
-        let found = self.inner.list(Some(&folder)).try_collect::<Vec<_>>().await;
-        let mut found: Vec<ObjectMeta> = found
-            .map_err(|error| self.fail(prefix, "list", error))?
+        let mut tries = 0;
+        let listed = loop {
+            tries += 1;
+            self.stats.add_list();
+            match self.inner.list(Some(&folder)).try_collect::<Vec<_>>().await {
+                Ok(listed) => break listed,
+                Err(error) if tries < TRIES && outcome::is_broken_listing(&error) => pause(tries).await,
+                Err(error) => return Err(self.fail(prefix, "list", error)),
+            }
+        };
+        let mut found: Vec<ObjectMeta> = listed
             .into_iter()
             .filter_map(|meta| described(&self.prefix, meta))
             .collect();
@@ -360,9 +408,16 @@ impl Store for ObjectAdapter {
     async fn list_folders(&self, prefix: &str) -> Result<Vec<String>> {
         check_folder(prefix)?;
         let folder = Path::parse(format!("{}{prefix}", self.prefix)).map_err(|error| self.invalid(prefix, &error))?;
-        self.stats.add_list();
-        let listed = self.inner.list_with_delimiter(Some(&folder)).await;
-        let found = listed.map_err(|error| self.fail(prefix, "list", error))?;
+        let mut tries = 0;
+        let found = loop {
+            tries += 1;
+            self.stats.add_list();
+            match self.inner.list_with_delimiter(Some(&folder)).await {
+                Ok(found) => break found,
+                Err(error) if tries < TRIES && outcome::is_broken_listing(&error) => pause(tries).await,
+                Err(error) => return Err(self.fail(prefix, "list", error)),
+            }
+        };
         let mut folders: Vec<String> = found
             .common_prefixes
             .iter()
@@ -375,15 +430,8 @@ impl Store for ObjectAdapter {
     async fn list_first(&self, prefix: &str, count: usize) -> Result<FirstPaths> {
         check_folder(prefix)?;
         if let Some(pages) = &self.pages {
-            let options = PaginatedListOptions {
-                max_keys: Some(count),
-                ..PaginatedListOptions::default()
-            };
-            self.stats.add_list();
-            let page = pages
-                .list_paginated(Some(&format!("{}{prefix}", self.prefix)), options)
-                .await;
-            let page = page.map_err(|error| self.fail(prefix, "list", error))?;
+            let wanted = format!("{}{prefix}", self.prefix);
+            let page = self.page(pages, prefix, &wanted, (Some(count), None)).await?;
             let objects = page.result.objects.into_iter();
             let paths: Vec<String> = objects
                 .filter_map(|meta| Some(meta.location.as_ref().strip_prefix(&self.prefix)?.to_owned()))
@@ -410,13 +458,7 @@ impl Store for ObjectAdapter {
         };
         let (mut found, mut token) = (Vec::new(), None);
         loop {
-            let options = PaginatedListOptions {
-                page_token: token,
-                ..PaginatedListOptions::default()
-            };
-            self.stats.add_list();
-            let page = pages.list_paginated(Some(&wanted), options).await;
-            let page = page.map_err(|error| self.fail(prefix, "list", error))?;
+            let page = self.page(pages, prefix, &wanted, (None, token)).await?;
             let paths = page.result.objects.iter().map(|meta| meta.location.as_ref());
             let wanted = paths.filter(|path| path.starts_with(&wanted));
             found.extend(wanted.filter_map(|path| Some(path.strip_prefix(&self.prefix)?.to_owned())));

@@ -8,6 +8,9 @@ use object_store::Error;
 use crate::cloud::Secrets;
 use crate::error::StoreError;
 
+/// The system's code for what a user may not do (`EACCES`): writers take it to say that nothing was done.
+const DENIED: i32 = 13;
+
 /// Longer texts of a store's reply are cut to this many bytes.
 const LONGEST: usize = 400;
 
@@ -30,10 +33,6 @@ pub(super) fn sort_error(path: String, doing: &str, error: Error, secrets: &Secr
     }
     match &error {
         Error::NotFound { .. } => StoreError::not_found(path),
-        Error::AlreadyExists { .. } | Error::Precondition { .. } => {
-            let message = format!("cannot {doing}: an object of that name is there already");
-            StoreError::AlreadyExists { path, message }
-        }
         Error::InvalidPath { source } => StoreError::invalid_argument(path, source.to_string()),
         Error::NotSupported { .. } => StoreError::unsupported(path, format!("cannot {doing}: {}", why())),
         Error::NotImplemented { operation, .. } if operation.contains("conditional put is disabled") => {
@@ -46,27 +45,39 @@ pub(super) fn sort_error(path: String, doing: &str, error: Error, secrets: &Secr
         Error::NotImplemented { operation, implementer } => {
             StoreError::unsupported(path, format!("cannot {doing}: {implementer} has no {operation}"))
         }
-        Error::PermissionDenied { .. } => {
+        Error::Unauthenticated { .. } => {
+            let message = format!("cannot {doing}: not signed in; check the credentials ({})", why());
+            denied(path, message, &text)
+        }
+        // A listing reports a lack of permission as a generic error.
+        _ if matches!(error, Error::PermissionDenied { .. }) || text.contains("status code: 403") => {
             let message = format!(
                 "cannot {doing}: permission denied; check the credentials and their rights ({})",
                 why()
             );
-            StoreError::io(path, message)
+            denied(path, message, &text)
         }
-        Error::Unauthenticated { .. } => StoreError::io(
-            path,
-            format!("cannot {doing}: not signed in; check the credentials ({})", why()),
-        ),
+        _ if doing == "create" && text.contains("status code: 501") => {
+            let message = format!(
+                "cannot {doing}: the store has no conditional put, so nothing would keep two writers apart; set \
+                 aws_conditional_put to \"disabled\" and give a commit_lock, or an external manifest store ({})",
+                why()
+            );
+            StoreError::unsupported(path, message)
+        }
         // The source is not kept: printing it would show what is cut out here.
-        // A listing reports a lack of permission as a generic error, too.
-        _ if text.contains("status code: 403") => {
-            let message = format!(
-                "cannot {doing}: permission denied; check the credentials and their rights ({})",
-                why()
-            );
-            StoreError::io(path, message)
-        }
         _ => StoreError::io(path, format!("cannot {doing}: {}", why())),
+    }
+}
+
+/// The error of a request that the store did not allow. It has had no effect, unless an earlier try had one whose reply was an error.
+fn denied(path: String, message: String, text: &str) -> StoreError {
+    let is_first_try = !text.contains(" retries, max_retries: ");
+    StoreError::Io {
+        path,
+        message,
+        os_code: is_first_try.then_some(DENIED),
+        source: None,
     }
 }
 
@@ -151,6 +162,12 @@ pub(super) fn is_worth_another_try(error: &Error) -> bool {
     matches!(error, Error::Generic { .. })
 }
 
+/// Whether the reply to a listing broke off: `object_store` does not send such a request again.
+pub(super) fn is_broken_listing(error: &Error) -> bool {
+    let text = error.to_string();
+    text.contains("getting list response body") || text.contains("invalid list response")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,6 +201,36 @@ mod tests {
         );
         assert!(shown.contains("https://h/c/b?... failed with ***"), "{shown}");
         assert!(!shown.contains("ecret"), "{shown}");
+    }
+
+    #[test]
+    fn test_what_is_denied_has_the_systems_code_and_a_conflict_its_own() {
+        let sort = |doing: &str, error: Error| sort_error("s3://b/x".into(), doing, error, &Secrets::default());
+        let text = |status: &str| format!("status code: {status}: <Error><Code>Why</Code></Error>");
+        let denied = Error::PermissionDenied {
+            path: "x".into(),
+            source: text("403 Forbidden").into(),
+        };
+        let error = sort("create", denied);
+        assert_eq!((error.kind(), error.os_code()), ("io", Some(13)), "{error}");
+        let denied_later = Error::PermissionDenied {
+            path: "x".into(),
+            source: format!(", after 1 retries, max_retries: 10 - {}", text("403 Forbidden")).into(),
+        };
+        assert_eq!(sort("create", denied_later).os_code(), None);
+        let leased = Error::Precondition {
+            path: "x".into(),
+            source: text("412 Precondition Failed").into(),
+        };
+        let error = sort("write", leased);
+        assert_eq!((error.kind(), error.os_code()), ("io", None), "{error}");
+        assert!(error.message().contains("412 Why"), "{error}");
+        let unknown = || Error::Generic {
+            store: "S3",
+            source: text("501 Not Implemented").into(),
+        };
+        assert_eq!(sort("create", unknown()).kind(), "unsupported");
+        assert_eq!(sort("write", unknown()).kind(), "io");
     }
 
     #[test]

@@ -62,7 +62,14 @@ impl PartWriter {
     }
 
     fn fail(&self, error: object_store::Error) -> StoreError {
-        sort_error(self.full_path.clone(), "write", error, &self.secrets)
+        match sort_error(self.full_path.clone(), "write", error, &self.secrets) {
+            // It is the upload that is missing, or its bucket, and no object.
+            StoreError::NotFound { path, .. } if self.upload.is_some() => {
+                let message = "cannot write: the store does not know the upload any more; see what aborts uploads, and write it again";
+                StoreError::io(path, message)
+            }
+            other => other,
+        }
     }
 
     /// Begins an upload. One whose reply is lost holds no parts, and is left to the bucket's lifecycle rules.

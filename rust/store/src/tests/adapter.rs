@@ -1,19 +1,19 @@
 //! The adapter over an object store whose replies get lost.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::stream::BoxStream;
+use futures::stream::{self, BoxStream};
 use futures::StreamExt;
 use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, Error, GetOptions, GetRange, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    CopyOptions, Error, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
+    ObjectStore, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
 use super::conformance::{paths, put};
@@ -27,6 +27,16 @@ struct Lossy {
     loses_replies: AtomicBool,
     sends_twice: AtomicBool,
     deletes_singly: AtomicBool,
+    conflicts: AtomicBool,
+    /// How many replies to reads and listings break off.
+    broken: AtomicUsize,
+}
+
+impl Lossy {
+    fn breaks_off(&self) -> bool {
+        let one_less = |left: usize| left.checked_sub(1);
+        self.broken.fetch_update(SeqCst, SeqCst, one_less).is_ok()
+    }
 }
 
 impl fmt::Display for Lossy {
@@ -38,6 +48,12 @@ impl fmt::Display for Lossy {
 #[async_trait]
 impl ObjectStore for Lossy {
     async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
+        if self.conflicts.load(SeqCst) && matches!(opts.mode, PutMode::Create) {
+            return Err(Error::AlreadyExists {
+                path: location.to_string(),
+                source: "409 Conflict".into(),
+            });
+        }
         let reply = self.inner.put_opts(location, payload.clone(), opts.clone()).await;
         if self.sends_twice.load(SeqCst) {
             return self.inner.put_opts(location, payload, opts).await;
@@ -61,7 +77,13 @@ impl ObjectStore for Lossy {
                 source: "no suffix ranges".into(),
             });
         }
-        self.inner.get_opts(location, options).await
+        let mut reply = self.inner.get_opts(location, options).await?;
+        if self.breaks_off() {
+            // As a part and the whole: the rest was asked for, from a store that serves no ranges.
+            let both = Bytes::from("0120123456789");
+            reply.payload = GetResultPayload::Stream(stream::once(async move { Ok(both) }).boxed());
+        }
+        Ok(reply)
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
@@ -81,6 +103,13 @@ impl ObjectStore for Lossy {
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        if self.breaks_off() {
+            let error = Error::Generic {
+                store: "lossy",
+                source: "Error getting list response body: connection reset".into(),
+            };
+            return stream::once(async move { Err(error) }).boxed();
+        }
         self.inner.list(prefix)
     }
 
@@ -141,6 +170,33 @@ fn test_a_request_that_was_sent_twice_is_not_a_conflict() {
         block_on(store.put_if_absent("v/1", Bytes::from("other"))).unwrap(),
         PutOutcome::Exists
     );
+}
+
+#[test]
+fn test_a_reply_that_breaks_off_is_asked_for_again() {
+    let (inner, store) = lossy();
+    put(&store, "x", "0123456789");
+    inner.broken.store(1, SeqCst);
+    assert_eq!(block_on(store.get("x")).unwrap(), "0123456789");
+    inner.broken.store(1, SeqCst);
+    let range = 2..5_u64;
+    let read = block_on(store.get_ranges("x", std::slice::from_ref(&range))).unwrap();
+    assert_eq!(read, [Bytes::from("234")]);
+    inner.broken.store(1, SeqCst);
+    assert_eq!(paths(&store, ""), ["x"]);
+    inner.broken.store(usize::MAX, SeqCst);
+    assert_eq!(block_on(store.get("x")).unwrap_err().kind(), "io");
+    assert_eq!(block_on(store.list("")).unwrap_err().kind(), "io");
+}
+
+#[test]
+fn test_a_conflict_with_nothing_is_an_error() {
+    let (inner, store) = lossy();
+    inner.conflicts.store(true, SeqCst);
+    let create = || block_on(store.put_if_absent("x", Bytes::from("ours")));
+    assert_eq!(create().unwrap_err().kind(), "io");
+    put(&store, "x", "theirs");
+    assert_eq!(create().unwrap(), PutOutcome::Exists);
 }
 
 #[test]
