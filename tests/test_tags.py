@@ -249,6 +249,23 @@ def test_a_put_over_a_network_may_land_after_its_error(
     assert dataset.tags.list() == {}
 
 
+def test_a_put_over_a_network_that_is_refused_lands_never(
+    three: str, watched: dict[str, Watch], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(esker.lance.refs.putting, "is_behind_network", lambda uri: True)
+    watched["f"] = lambda verb, path: "disk_full" if verb.startswith("put") and "_refs/" in path else None
+    dataset = esker.dataset(f"fault://{three}")
+    for create in (dataset.tags.create, dataset.create_branch):
+        with pytest.raises(IOFailedError, match="_refs/") as raised:
+            create("a", 1)
+        assert type(raised.value) is IOFailedError
+    esker.dataset(three).tags.create("a", 1)
+    with pytest.raises(IOFailedError, match="_refs/") as raised:
+        dataset.tags.update("a", 2)
+    assert type(raised.value) is IOFailedError
+    assert dataset.tags.get_version("a") == 1
+
+
 def test_a_lost_reply_that_cannot_be_looked_up_is_said_to_be_unknown(three: str, watched: dict[str, Watch]) -> None:
     def lose(verb: str, path: str) -> str | None:
         if "_refs/" not in path:

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from mitmproxy import http
 
 PLAN = "/__plan"
+CODES = {403: "AccessDenied", 429: "TooManyRequests", 500: "InternalError", 501: "NotImplemented", 503: "SlowDown"}
 
 
 class Faults:
@@ -49,6 +50,8 @@ class Faults:
             flow.kill()
         elif rule["action"] == "refuse":
             flow.response = _no(rule["status"])
+        elif rule["action"] == "whole":
+            flow.request.headers.pop("Range", None)
         else:
             flow.metadata["rule"] = rule
 
@@ -60,12 +63,17 @@ class Faults:
             flow.kill()
         elif rule["action"] == "mask":
             flow.response = _no(rule["status"])
+        elif rule["action"] == "cut" and flow.response is not None:
+            whole = flow.response.raw_content or b""
+            flow.response.raw_content = whole[: len(whole) // 2]
+            flow.response.headers["Content-Length"] = str(len(whole))
+            flow.response.headers["Connection"] = "close"
         elif rule["action"] == "delay":
             await asyncio.sleep(rule["seconds"])
 
 
 def _no(status: int) -> http.Response:
-    code = {429: "TooManyRequests", 500: "InternalError", 503: "SlowDown"}.get(status, "Error")
+    code = CODES.get(status, "Error")
     body = f"<Error><Code>{code}</Code><Message>not now</Message></Error>"
     return http.Response.make(status, body, {"Content-Type": "application/xml"})
 

@@ -58,7 +58,7 @@ _REFUSALS = frozenset(
         errno.EROFS,
     }
 )
-"""Codes by which a file system refuses to make or to fill a file. Others, as EIO, may be the lost reply of a server."""
+"""Codes by which a store refuses to make or to fill a file. Others, as EIO, may be the lost reply of a server."""
 DEFAULT_MAX_RETRIES = 20
 """Attempts after the first, as in pylance."""
 DEFAULT_TIMEOUT_S = 30 * 60.0
@@ -278,7 +278,7 @@ class _Race:
         except Exception as error:
             landed, failure = False, error
             # A reply that an earlier attempt did not get may still say that its object is there.
-            is_refused = _is_refusal(error) and version not in self._unanswered
+            is_refused = is_refusal(error) and version not in self._unanswered
             if not is_refused:
                 self._unanswered.add(version)
         if landed:
@@ -380,8 +380,16 @@ def follow(work: Callable[[], object], committed: str) -> None:
         tell(f"{committed} is committed, but what follows a commit failed: {error}")
 
 
-def _is_refusal(error: Exception) -> bool:
-    """Whether the file system did not take an object, so that it is not there unless it is found there."""
+def is_refusal(error: Exception) -> bool:
+    """Whether the store did not take an object, so that it is not there unless it is found there: a full disk, missing
+    rights.
+
+    Example:
+        >>> import errno
+        >>> from esker.commit.loop import is_refusal
+        >>> is_refusal(OSError(errno.EACCES, "read-only")), is_refusal(OSError("no reply"))
+        (True, False)
+    """
     return isinstance(error, OSError) and error.errno in _REFUSALS
 
 

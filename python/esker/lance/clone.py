@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from .._native import table as native
 from .._native.store import Store, path_at_home
-from ..commit.loop import follow
+from ..commit.loop import follow, is_refusal
 from ..exceptions import AlreadyExistsError, CommitStateUnknownError, InvalidArgumentError, NotFoundError
 from ..store.branch_places import check_no_branch_belongs
 from ..store.staging import StagingStore
@@ -102,7 +102,7 @@ def _put(log: LanceLog, made: native.Manifest, transaction: str) -> bool:
 
     Raises:
         CommitStateUnknownError: It could not be looked up; or nothing is there yet, and the store is behind a network,
-            where a put may land after its error.
+            where a put may land after an error that is no refusal.
     """
     version = made.version
     try:
@@ -116,7 +116,8 @@ def _put(log: LanceLog, made: native.Manifest, transaction: str) -> bool:
             is_ours, is_known = _is_ours(log, version, transaction), True
         if is_ours is not None:
             return is_ours
-        if isinstance(log.store, StagingStore) or (is_known and not is_behind_network(log.uri)):
+        is_final = is_refusal(error) or not is_behind_network(log.uri)
+        if isinstance(log.store, StagingStore) or (is_known and is_final):
             raise
         raise CommitStateUnknownError(
             f"{error}; whether the clone at {log.uri} was created is not known: open it before you clone again",

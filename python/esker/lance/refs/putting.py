@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 
+from ...commit.loop import is_refusal
 from ...commit.protocol import CommitLock
 from ...exceptions import CommitStateUnknownError, EskerError, IOFailedError, NotFoundError, UnsupportedError
 from ...store.staging import StagingStore
@@ -24,7 +25,7 @@ def put_new(log: LanceLog, path: str, data: bytes, *, lock: CommitLock | None = 
 
     Raises:
         CommitStateUnknownError: The store failed, and it could not be looked up whether the object is there; or it is
-            not there yet, and the store is behind a network, where a put may land after its error.
+            not there yet, and the store is behind a network, where a put may land after an error that is no refusal.
         IOFailedError: The store failed, and the object is not there.
     """
     try:
@@ -41,7 +42,7 @@ def put_new(log: LanceLog, path: str, data: bytes, *, lock: CommitLock | None = 
             found, is_known = _read(log, path), True
         if found is not None:
             return found == data
-        if is_known and not is_behind_network(log.uri):
+        if is_known and _is_final(log, error):
             raise
         raise _unknown(log, path, error) from error
     try:
@@ -72,7 +73,7 @@ def put_over(log: LanceLog, path: str, data: bytes) -> None:
             if _read(log, path) == data:
                 return
             is_known = True
-        if isinstance(log.store, StagingStore) or (is_known and not is_behind_network(log.uri)):
+        if isinstance(log.store, StagingStore) or (is_known and _is_final(log, error)):
             raise
         raise _unknown(log, path, error, "changed") from error
 
@@ -123,9 +124,14 @@ def delete_ref(log: LanceLog, path: str) -> None:
             if _read(log, path) is None:
                 return
             is_known = True
-        if isinstance(log.store, StagingStore) or (is_known and not is_behind_network(log.uri)):
+        if isinstance(log.store, StagingStore) or (is_known and _is_final(log, error)):
             raise
         raise _unknown(log, path, error, "deleted") from error
+
+
+def _is_final(log: LanceLog, error: Exception) -> bool:
+    """Whether what failed has no effect later, either."""
+    return is_refusal(error) or not is_behind_network(log.uri)
 
 
 def _unknown(log: LanceLog, path: str, error: Exception, done: str = "created") -> CommitStateUnknownError:
