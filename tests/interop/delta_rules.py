@@ -18,6 +18,7 @@ import pytest
 
 from esker import exceptions
 from esker.delta import DeltaTable, Field, Schema, write_deltalake
+from esker.spark.char_lengths import check_lengths, lengths_of
 
 from .delta_spark import SparkDelta, SparkError
 from .delta_turns import SCHEMA, SQL_TYPES, one_row
@@ -280,3 +281,28 @@ def test_clustered_and_identity_tables_are_read(spark: SparkDelta, tmp_path: Pat
     assert len(both(spark, identity)) == 2
     with pytest.raises(exceptions.UnsupportedError, match="identity"):
         write_deltalake(identity, pa.table({"x": pa.array([1], pa.int32())}), mode="append")
+
+
+def test_lengths_of_chars_and_varchars_are_theirs(spark: SparkDelta, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    spark.run(f"CREATE TABLE delta.`{path}` (v VARCHAR(3), c CHAR(3), a ARRAY<VARCHAR(2)>) USING delta")
+    lengths = lengths_of(DeltaTable(path).schema())
+    rows: list[tuple[str, str, list[str] | None]] = [
+        ("äöü", "a", ["ab"]),
+        ("abcd", "a", None),
+        ("abc ", "a", None),
+        ("a", "abcd", None),
+        ("a", "abc ", None),
+        ("a", "a", ["ab", "abc"]),
+    ]
+    for number, (v, c, a) in enumerate(rows):
+        batch = pa.record_batch({"v": [v], "c": [c], "a": pa.array([a], pa.list_(pa.string()))})
+        if number == 0:
+            check_lengths(batch, lengths)
+            spark.write(path, pa.Table.from_batches([batch]))
+            continue
+        with pytest.raises(SparkError, match="DELTA_EXCEED_CHAR_VARCHAR_LIMIT"):
+            spark.write(path, pa.Table.from_batches([batch]))
+        with pytest.raises(exceptions.SchemaMismatchError):
+            check_lengths(batch, lengths)
+    assert spark.read(path)["v"].to_pylist() == ["äöü"]
