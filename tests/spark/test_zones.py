@@ -23,6 +23,7 @@ from esker.delta import DeltaTable
 from esker.exceptions import InvalidArgumentError, NotFoundError
 from esker.spark import EskerSource
 from esker.spark.delta_reader import DeltaReader
+from esker.spark.reader import EskerReader
 from esker.spark.session_settings import machine_zone, session_zone
 from esker.spark.zoned_filter import whatever_the_zone
 from tests.spark.conftest import load, save
@@ -209,6 +210,24 @@ def test_a_read_that_ends_after_midnight_is_of_the_day_on_which_it_began(tmp_pat
         reader._clock -= dt.timedelta(days=days)
         every = EskerSource({"path": uri}).reader(DAYS).partitions()
         assert [row["k"] for part in every for batch in task.read(part) for row in batch.to_pylist()] == expected
+
+
+@pytest.mark.parametrize("zone", ["UTC", *FAR])
+def test_a_read_of_a_lance_table_is_of_the_day_on_which_it_began(tmp_path: Path, zone: str) -> None:
+    uri, today = str(tmp_path / "t"), _today(zone)
+    for n in (0, 1):
+        wrote(uri, DAYS, [{"day": today + dt.timedelta(days=n), "k": n}])
+    given = {"path": uri, "filter": "day = current_date() AND now() < timestamp '2999-01-01'", "timezone": zone}
+    reader = EskerSource(given).reader(DAYS)
+    assert isinstance(reader, EskerReader)
+    for days, expected in ((0, [0]), (1, [1]), (-1, [])):
+        clock = reader._scan.clock + dt.timedelta(days=days)
+        reader._scan = replace(reader._scan, clock=clock)
+        task = pickle.loads(pickle.dumps(reader))
+        reader._scan = replace(reader._scan, clock=clock - dt.timedelta(days=days))
+        assert [
+            row["k"] for part in reader.partitions() for batch in task.read(part) for row in batch.to_pylist()
+        ] == expected
 
 
 @pytest.mark.parametrize("zone", ["UTC", *FAR])

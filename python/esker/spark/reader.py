@@ -6,7 +6,9 @@ A plan carries numbers of fragments, not fragments: a task opens the version its
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
 from itertools import groupby
 
 import pyarrow as pa
@@ -46,6 +48,7 @@ class SliceScan:
         options: The filter, and what to do with nanoseconds.
         driver_zone: The zone of times without one in the filter, if the session has no zone.
         entry: What tells the version from one with its number of another table.
+        clock: What `now()` and today's day are in the filter: the same for all tasks.
     """
 
     address: TableAddress
@@ -54,6 +57,7 @@ class SliceScan:
     options: ReadOptions
     driver_zone: str | None = None
     entry: str | None = None
+    clock: datetime = field(default_factory=partial(datetime.now, UTC))
 
     def batches(self, partitions: Iterable[InputPartition]) -> Iterator[pa.RecordBatch]:
         """The rows of several partitions, one after the other, in the types that Spark exchanges."""
@@ -95,6 +99,7 @@ class SliceScan:
                     columns=names,
                     filter=self.options.filter,
                     zone=zone,
+                    clock=self.clock,
                     fragment_ids=fragment_ids,
                     rows=rows,
                     batch_rows=part.batch_rows,

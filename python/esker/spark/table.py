@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import pyarrow as pa
 
@@ -107,17 +108,18 @@ class PinnedTable:
         columns: Sequence[str],
         filter: str | None,
         zone: str | None,
+        clock: datetime,
         fragment_ids: tuple[int, ...],
         rows: tuple[int, int] | None,
         batch_rows: int,
     ) -> Scan:
         """A scan of the live rows of some fragments, or of those among the physical rows [start, end) of a single one.
 
-        Times without a zone in the filter are in `zone`.
+        Times without a zone in the filter are in `zone`, and it is `clock` there.
         """
         options = ScanOptions(
             columns=list(columns),
-            filter=self._bound(filter, zone),
+            filter=self._bound(filter, zone, clock),
             batch_size=batch_rows,
             fragment_ids=fragment_ids,
             row_range=rows,
@@ -125,11 +127,11 @@ class PinnedTable:
         )
         return Scan(self._table, options)
 
-    def _bound(self, filter: str | None, zone: str | None) -> Predicate | None:
+    def _bound(self, filter: str | None, zone: str | None, clock: datetime) -> Predicate | None:
         if filter is None:
             return None
         schema = self._table.described_schema
-        return zoned_predicate(filter, schema, told_zone(filter, schema, zone))
+        return zoned_predicate(filter, schema, told_zone(filter, schema, zone), clock)
 
     def projected_schema(self, columns: Sequence[str], filter: str | None) -> pa.Schema:
         """The schema of the rows of a scan. Nothing is read.

@@ -99,8 +99,8 @@ def told_zone(sql: str | None, schema: pa.Schema, zone: str | None) -> str | Non
     return zone
 
 
-def zoned_predicate(sql: str, schema: pa.Schema, zone: str | None) -> Predicate:
-    """A filter over a Lance table's columns as a predicate, with times without a zone in `zone`.
+def zoned_predicate(sql: str, schema: pa.Schema, zone: str | None, clock: datetime | None = None) -> Predicate:
+    """A filter over a Lance table's columns as a predicate, with times without a zone in `zone`, where it is `clock`.
 
     Example:
         >>> import pyarrow as pa
@@ -109,7 +109,7 @@ def zoned_predicate(sql: str, schema: pa.Schema, zone: str | None) -> Predicate:
         ['id']
     """
     there = with_system_columns(schema)
-    return Predicate.parse_sql(_timed(sql, there, zone), in_zone(there, zone))
+    return Predicate.parse_sql(_timed(sql, there, zone, clock), in_zone(there, zone))
 
 
 def row_filter(sql: str, schema: pa.Schema, zone: str | None) -> RowFilter:
@@ -141,8 +141,8 @@ class RowFilter:
         return pa.array(self.expression.evaluate(batch))
 
 
-def _timed(sql: str, schema: pa.Schema, zone: str | None) -> str:
-    return clock_in_zone(instants_apart(leaps_in_zone(sql, schema, zone)), schema.names, zone)
+def _timed(sql: str, schema: pa.Schema, zone: str | None, clock: datetime | None = None) -> str:
+    return clock_in_zone(instants_apart(leaps_in_zone(sql, schema, zone)), schema.names, zone, clock)
 
 
 def whatever_the_zone(sql: str, schema: pa.Schema) -> list[Predicate]:
