@@ -13,6 +13,7 @@ INSTALLERS = {
     "azurite": install.azurite,
     "mitmproxy": install.mitmdump,
     "seaweedfs": install.seaweedfs,
+    "redis": install.redis_server,
     "dynamodb": install.dynamodb_local,
     "delta-spark": install.delta_spark,
 }

