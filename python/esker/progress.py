@@ -206,6 +206,21 @@ def as_progress_of_steps(given: StepWatcher | None) -> Progress | None:
     return _StepAdapter(given) if callable(given) else as_progress(given)
 
 
+def byte_count(values: Any) -> int:
+    """Bytes of a batch or an array of pyarrow; of views those of their buffers, where it cannot tell (before 24).
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.progress import byte_count
+        >>> byte_count(pa.array([1, 2, 3], pa.int16()).slice(1))
+        4
+    """
+    try:
+        return int(values.nbytes)
+    except TypeError:
+        return int(values.get_total_buffer_size())
+
+
 def counted(batches: Iterable[_Batch], progress: Progress | None, step: str) -> Iterable[_Batch]:
     """Record batches, which are reported as they are taken.
 
@@ -223,7 +238,7 @@ def counted(batches: Iterable[_Batch], progress: Progress | None, step: str) -> 
     tally = Tally(progress, step)
 
     def count(batch: _Batch) -> _Batch:
-        tally.add(rows=batch.num_rows, bytes=batch.nbytes)
+        tally.add(rows=batch.num_rows, bytes=byte_count(batch))
         return batch
 
     return map(count, batches)

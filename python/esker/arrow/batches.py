@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from .._native.scan import BatchStream
+from ..progress import byte_count
 
 _LITTLE = 4096
 
@@ -39,7 +40,7 @@ def read_all(stream: BatchStream) -> pa.Table:
 def cut_to_bytes(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
     """The same rows in batches of about `limit` bytes at most. The batches are slices, not copies."""
     for batch in batches:
-        pieces = max(1, -(-batch.nbytes // limit))
+        pieces = max(1, -(-byte_count(batch) // limit))
         step = max(1, -(-batch.num_rows // pieces))
         for start in range(0, max(batch.num_rows, 1), step):
             yield batch.slice(start, step)
@@ -56,6 +57,6 @@ def owned(batch: pa.RecordBatch) -> pa.RecordBatch:
         >>> owned(pa.record_batch({"id": [1, 2]})).num_rows
         2
     """
-    if batch.get_total_buffer_size() > 2 * batch.nbytes + _LITTLE:
+    if batch.get_total_buffer_size() > 2 * byte_count(batch) + _LITTLE:
         return batch
     return batch.copy_to(pa.default_cpu_memory_manager())

@@ -37,7 +37,29 @@ def offsets_of(values: pa.Array) -> pa.Array:
 
     lengths = pc.fill_null(pc.list_value_length(values), 0).cast(pa.int64())
     ends = pc.cumulative_sum(lengths).cast(pa.int32())
-    return pa.concat_arrays([pa.array([0], pa.int32()), ends])
+    return without_bitmap(pa.concat_arrays([pa.array([0], pa.int32()), ends]))
+
+
+def from_zero(offsets: pa.Array) -> pa.Array:
+    """Offsets that begin at zero.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.arrow.nested import from_zero
+        >>> from_zero(pa.array([3, 4, 6], pa.int32())).to_pylist()
+        [0, 1, 3]
+    """
+    import pyarrow.compute as pc
+
+    return without_bitmap(pc.subtract(offsets, offsets[0]))
+
+
+def without_bitmap(offsets: pa.Array) -> pa.Array:
+    """Offsets without a bitmap that says that none is null: before release 24 pyarrow takes none beside a mask."""
+    bitmap, values = offsets.buffers()
+    if bitmap is None:
+        return offsets
+    return pa.Array.from_buffers(offsets.type, len(offsets), [None, values], offset=offsets.offset)
 
 
 def mask_of(values: pa.Array) -> pa.Array | None:

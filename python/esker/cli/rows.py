@@ -6,6 +6,7 @@ from argparse import Namespace
 
 import pyarrow as pa
 
+from ..progress import byte_count
 from .output import Output, cell_text
 from .tables import open_table
 
@@ -26,7 +27,7 @@ def sql(options: Namespace, output: Output) -> None:
         reader = query.to_stream_reader()
         batches = []
         for batch in reader:
-            tally.add(rows=batch.num_rows, bytes=batch.nbytes)
+            tally.add(rows=batch.num_rows, bytes=byte_count(batch))
             batches.append(batch)
     table = pa.Table.from_batches(batches, reader.schema)
     _print(output, table, f"{table.num_rows:,} rows")

@@ -7,7 +7,6 @@ from typing import Any
 
 from ..._native import graveler
 from ..._native.graveler import Records, Storage
-from ...arrow.python_rows import python_rows
 from ...repo.objects.batches import rows, table
 from ...store.stores import absolute, resolve
 
@@ -49,7 +48,7 @@ def _decoder(properties: dict[str, str]) -> Decode:
 
 
 def _entry(data: bytes) -> dict[str, Any]:
-    (row,) = python_rows(table(graveler.decode_entry(data)))
+    (row,) = table(graveler.decode_entry(data)).to_pylist(maps_as_pydicts="strict")
     del row["identity"]
     return dict(row)
 

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from ..._native.delta import Snapshot, canonical_path
 from ..._native.store import Store
-from ...arrow.python_rows import python_rows
 from ...exceptions import CorruptFileError, NotFoundError
 from .checkpoint_files import checkpoint_parts
 from .entries import commit_path, json_lines, read_actions, vector_id
@@ -130,7 +129,7 @@ def _of_checkpoint(store: Store, path: str, columns: Sequence[str]) -> Iterator[
         if "add" not in file.schema_arrow.names:
             return
         for batch in file.iter_batches(columns=list(columns)):
-            for action in python_rows(batch.column("add")):
+            for action in batch.column("add").to_pylist(maps_as_pydicts="strict"):
                 if action is not None and action["path"] is not None:
                     yield _without_nulls(action)
     except pa.ArrowException as error:

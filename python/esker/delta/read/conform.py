@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...arrow.nested import is_list_like, mask_of, offsets_of, struct_of
+from ...arrow.nested import is_list_like, mask_of, offsets_of, struct_of, without_bitmap
 from ...exceptions import CorruptFileError, UnsupportedError
 
 MappingMode: TypeAlias = Literal["none", "name", "id"]
@@ -121,14 +121,15 @@ def conform(array: pa.Array, type_: pa.DataType, mode: MappingMode, column: str)
             raise _unfit(array.type, type_, column)
         array = _compact(array)
         values = conform(array.values, type_.value_type, mode, f"{column}.element")
-        return pa.ListArray.from_arrays(array.offsets.cast(pa.int32()), values, plain(type_), mask=mask_of(array))
+        offsets = without_bitmap(array.offsets.cast(pa.int32()))
+        return pa.ListArray.from_arrays(offsets, values, plain(type_), mask=mask_of(array))
     if pa.types.is_map(type_):
         if not pa.types.is_map(array.type):
             raise _unfit(array.type, type_, column)
         array = _compact(array)
         keys = conform(array.keys, type_.key_type, mode, f"{column}.key")
         items = conform(array.items, type_.item_type, mode, f"{column}.value")
-        return pa.MapArray.from_arrays(array.offsets, keys, items, plain(type_), mask=mask_of(array))
+        return pa.MapArray.from_arrays(without_bitmap(array.offsets), keys, items, plain(type_), mask=mask_of(array))
     return _cast(array, type_, column)
 
 

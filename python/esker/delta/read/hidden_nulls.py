@@ -9,7 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...arrow.nested import mask_of, offsets_of
+from ...arrow.nested import from_zero, mask_of, offsets_of
 
 
 def may_hide(kind: pa.DataType, *, is_nullable: bool = True) -> bool:
@@ -82,7 +82,7 @@ def filled(values: pa.Array, kind: pa.DataType) -> pa.Array:
     first, last = values.offsets[0].as_py(), values.offsets[-1].as_py()
     keys = filled(values.keys.slice(first, last - first), kind.key_type)
     items = filled(values.items.slice(first, last - first), kind.item_type)
-    return pa.MapArray.from_arrays(pc.subtract(values.offsets, first), keys, items, values.type, mask=mask_of(values))
+    return pa.MapArray.from_arrays(from_zero(values.offsets), keys, items, values.type, mask=mask_of(values))
 
 
 def _fields(kind: pa.DataType) -> list[pa.Field]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ..._native.delta import FileRows
 from ..._native.store import Store
+from ...progress import byte_count
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -61,7 +62,7 @@ class OpenParquet:
                 for name, values in zip(batch.schema.names, batch.columns, strict=True):
                     # A name with a dot may bring what it begins with.
                     if name in sizes:
-                        sizes[name] += values.nbytes
+                        sizes[name] += byte_count(values)
                 yield first, batch
                 first += batch.num_rows
             rows = max(1, first - self.starts[group])

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..._native.expr import Expression
-from ...arrow.nested import is_list_like, mask_of, offsets_of, struct_of
+from ...arrow.nested import from_zero, is_list_like, mask_of, offsets_of, struct_of
 from ...exceptions import InvalidArgumentError, SchemaMismatchError
 from .cast_words import in_deltalakes_words
 
@@ -107,7 +107,7 @@ def _map(values: pa.Array, kind: pa.DataType, path: str, cast: Cast | None) -> p
         raise SchemaMismatchError(f"column {path!r}: expected keys that {kind.key_type} has, found others", column=path)
     if keys.null_count:
         return _map(_without_keys(values, keys), kind, path, cast)
-    return pa.MapArray.from_arrays(pc.subtract(values.offsets, first), keys, items, kind, mask=mask_of(values))
+    return pa.MapArray.from_arrays(from_zero(values.offsets), keys, items, kind, mask=mask_of(values))
 
 
 def _without_keys(values: pa.Array, keys: pa.Array) -> pa.Array:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from ..._native import table as native
 from ..._native.schema import Field, Schema
 from ...arrow.json_columns import has_json_text, has_jsonb, is_json_text, json_within, stored_batch, stored_schema
-from ...arrow.nested import mask_of, offsets_of, struct_of
+from ...arrow.nested import mask_of, offsets_of, struct_of, without_bitmap
 from ...arrow.paths import names_along, path_of
 from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
 from ..scan.options import ScanOptions
@@ -176,7 +176,7 @@ def _cast_at(values: pa.Array, type_: pa.DataType, path: str, types: Mapping[str
         item = type_.value_field
         items = _cast_at(values.flatten(), item.type, f"{path}.{path_of([item.name])}", types)
         kind = pa.ListArray if pa.types.is_list(type_) else pa.LargeListArray
-        offsets = offsets_of(values).cast(pa.int32() if pa.types.is_list(type_) else pa.int64())
+        offsets = without_bitmap(offsets_of(values).cast(pa.int32() if pa.types.is_list(type_) else pa.int64()))
         return kind.from_arrays(offsets, items, type=type_, mask=mask_of(values))
     if path not in types:
         # `field` leaves out the offset and the nulls of the struct, `flatten` does not.

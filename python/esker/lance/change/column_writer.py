@@ -27,6 +27,7 @@ from ...arrow.picking import taken
 from ...arrow.struct_offsets import rebased
 from ...commit.orphans import StagedFiles
 from ...exceptions import InvalidChangeError
+from ...progress import byte_count
 from ..system_columns import ROW_ADDRESS
 from ..version import TableVersion
 from ..write.checking import check_new_columns
@@ -243,7 +244,7 @@ def split_off(batches: Iterator[pa.RecordBatch], nbytes: int) -> tuple[list[pa.R
     held = 0
     for batch in batches:
         few.append(batch)
-        held += batch.nbytes
+        held += byte_count(batch)
         if held >= nbytes:
             return few, batches
     return few, None

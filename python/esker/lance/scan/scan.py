@@ -15,7 +15,7 @@ from ..._native.expr import Predicate
 from ...arrow.batches import cut_to_bytes, read, read_all
 from ...arrow.json_columns import as_json_text, has_jsonb
 from ...exceptions import EskerError
-from ...progress import Tally
+from ...progress import Tally, byte_count
 from ..system_columns import ROW_ADDRESS, ROW_ID
 from ..version import TableVersion
 from .named_columns import named_columns
@@ -103,7 +103,7 @@ class Scan:
         for batch in batches:
             rows += batch.num_rows
             if options.progress is not None:
-                tally.add(rows=batch.num_rows, bytes=batch.nbytes)
+                tally.add(rows=batch.num_rows, bytes=byte_count(batch))
             shaped = self._projected(batch)
             if has_json is None:
                 # To ask each batch takes long where rows are wide and batches small.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ..._native.graveler import Merged
-from ...arrow.python_rows import python_rows
 from ..core.repository_core import RepositoryCore
 from ..errors import MergeConflictError
 from ..objects.batches import info, table
@@ -44,7 +43,7 @@ def path_conflict(conflicts: list[Conflict], count: int) -> MergeConflictError:
 
 def conflicts_of(merged: Merged) -> list[Conflict]:
     """The conflicts that a merge lists."""
-    rows = python_rows(table(merged.conflicts()))
+    rows = table(merged.conflicts()).to_pylist(maps_as_pydicts="strict")
     return [
         Conflict(row["path"], *(info(row["path"], row[side]) for side in ("base", "source", "dest"))) for row in rows
     ]

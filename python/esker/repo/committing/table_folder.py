@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ...arrow.python_rows import python_rows
 from ...exceptions import CorruptFileError, NotFoundError
 from ..core.repository_core import RepositoryCore
 from ..errors import MergeConflictError
@@ -127,9 +126,13 @@ class TableFolder:
         storage, contents = self._core.storage, self._contents
         found = storage.diff(contents.dest, contents.source, prefix=self._folder)
         while (batch := found.next_batch(BATCH_ROWS)) is not None:
-            own = [row for row in python_rows(table(batch)) if self._roots.root_of(row["path"]) == self._folder]
+            own = [
+                row
+                for row in table(batch).to_pylist(maps_as_pydicts="strict")
+                if self._roots.root_of(row["path"]) == self._folder
+            ]
             before = table(storage.get(contents.base, [row["path"] for row in own]))
-            base = {row["path"]: row["entry"] for row in python_rows(before)}
+            base = {row["path"]: row["entry"] for row in before.to_pylist(maps_as_pydicts="strict")}
             for row in own:
                 path = row["path"]
                 yield Below(path, path.removeprefix(self._folder), base.get(path), row["right"], row["left"])

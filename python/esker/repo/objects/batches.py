@@ -8,7 +8,6 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from ..._native.graveler import Batch
-from ...arrow.python_rows import python_rows
 from .object_info import CommonPrefix, ObjectInfo, time_of
 
 BATCH_ROWS = 4096
@@ -25,7 +24,7 @@ class Batches(Protocol):
 def rows(batches: Batches, count: int = BATCH_ROWS) -> Iterator[dict[str, Any]]:
     """The rows of all batches, one at a time."""
     while (batch := batches.next_batch(count)) is not None:
-        yield from python_rows(table(batch))
+        yield from table(batch).to_pylist(maps_as_pydicts="strict")
 
 
 def table(batch: Batch) -> pa.RecordBatch:
@@ -61,7 +60,7 @@ def infos(batch: Batch) -> Iterator[tuple[str, ObjectInfo | None]]:
     columns.append(entries.field("content_type").to_pylist())
     metadata = entries.field("metadata")
     has_metadata = len(metadata.keys) > 0
-    columns.append(python_rows(metadata) if has_metadata else [None] * len(paths))
+    columns.append(metadata.to_pylist(maps_as_pydicts="strict") if has_metadata else [None] * len(paths))
     columns.append(entries.field("address_type").to_pylist())
     for path, address, size, checksum, time_us, content_type, pairs, kind in zip(paths, *columns, strict=True):
         if address is None:

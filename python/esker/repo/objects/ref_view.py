@@ -10,7 +10,6 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from ...arrow.python_rows import python_rows
 from ...exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
 from ..core.repository_core import RepositoryCore
 from ..refs.clock import Moment
@@ -55,7 +54,7 @@ class RefView:
         commit = self.base()
         check_text(path, "a path")
         with explained(self.core.store, commit.id):
-            rows = python_rows(table(self.core.storage.get(commit.meta_range_id, [path])))
+            rows = table(self.core.storage.get(commit.meta_range_id, [path])).to_pylist(maps_as_pydicts="strict")
         return info(path, rows[0]["entry"]) if rows else None, commit.id
 
     def objects(
