@@ -143,6 +143,25 @@ def test_fields_within_lists_are_cast_again_and_again(tmp_path: Path, path: str,
     assert len(dataset.get_fragments()[0].data_files()) == 2
 
 
+@pytest.mark.parametrize("cast", [esker, lance])
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("path", ["l.item.x", "s.m.item.x"])
+def test_fields_within_lists_are_cast_between_deleted_rows(tmp_path: Path, path: str, version: str, cast: Any) -> None:
+    uri = str(tmp_path / "t")
+    lists = [[{"x": i, "y": str(i)}] * (i % 4) if i % 7 else None for i in range(40)]
+    rows = pa.table({"id": range(40), "l": lists, "s": [{"m": of_one, "b": True} for of_one in lists]})
+    esker.write_dataset(rows, uri, data_storage_version=version).delete("id % 2 = 0 OR id > 30")
+    cast.dataset(uri).alter_columns({"path": path, "data_type": pa.int32()})
+    left = [row for row in rows.to_pylist() if row["id"] % 2 and row["id"] <= 30]
+    assert _both(uri) == left
+    dataset = esker.dataset(uri)
+    assert dataset.to_table(filter="array_length(l) > 1").to_pylist() == [
+        row for row in left if len(row["l"] or []) > 1
+    ]
+    dataset.optimize.compact_files()
+    assert _both(uri) == left
+
+
 def test_fields_within_maps_and_fixed_size_lists_say_what_to_do(tmp_path: Path) -> None:
     rows = pa.table(
         {"f": pa.array([[1, 2]], pa.list_(pa.int32(), 2)), "m": pa.array([[("a", 1)]], pa.map_("str", "int32"))}

@@ -57,6 +57,15 @@ fn holds(file: &FileColumns, field: &Field) -> bool {
     file.column_of(field.id).is_some() || field.children.iter().any(|child| holds(file, child))
 }
 
+/// Whether the values of a type are lists, or structs with lists in them.
+fn holds_lists(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::List(_) | DataType::LargeList(_) => true,
+        DataType::Struct(fields) => fields.iter().any(|field| holds_lists(field.data_type())),
+        _ => false,
+    }
+}
+
 /// The part of a field that a file holds, without the ids `taken` from files before it; `None` if it holds nothing of it. A writer of some
 /// of a struct's fields leaves the others in their files, or null.
 fn part_of(file: &FileColumns, field: &Field, taken: &mut HashSet<i32>) -> Option<Field> {
@@ -188,9 +197,11 @@ impl FragmentProjection {
     }
 
     /// What it costs to read rows that take so many bytes in memory, as far as is known. Blobs that nobody wants are not read: some lie
-    /// elsewhere, and may be gone with their rows.
+    /// elsewhere, and may be gone with their rows. Nor are lists of several files: those of deleted rows may have one length in one file and
+    /// another in the next, as a new file of some of their fields has any values there.
     pub(crate) fn row_cost(&self, in_memory: u64) -> RowCost {
-        let columns = match self.projection.fields().any(Field::has_blobs) {
+        let is_exact = self.projection.fields().any(Field::has_blobs) || self.split.values().any(holds_lists);
+        let columns = match is_exact {
             true => 0,
             false => self.parts.iter().map(|part| part.outputs.len() as u64).sum(),
         };
