@@ -1,16 +1,20 @@
-"""Indices of pylance's after a compaction of ours: its answers with them are those without."""
+"""Indices of pylance's after a compaction or another change of ours: its answers with them are those without."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import Any
 
 import lance
 import numpy as np
 import pyarrow as pa
 import pytest
+from lance.file import LanceFileWriter
 
 import esker
 from esker._native.table import Index
+from esker.fragment import DataFile
 from tests.rewrites import land, rewrite
 
 ROWS = 400
@@ -166,6 +170,46 @@ def test_a_column_that_changes_in_place_after_a_compaction_is_not_answered_by_th
     _same(uri, "n = 7777")
     _same(uri, "n = 0")
     assert [bool(segments) for segments in _coverage(uri).values()] == [False, True]
+
+
+def _items_of_pylance(uri: str) -> None:
+    """New lists in the first fragment, of which pylance's file and transaction name the items alone."""
+    fragment = lance.dataset(uri).get_fragments()[0]
+    new = pa.table({"id": range(100), "l": [["new"]] * 100})
+    written, fields = fragment.update_columns(new, left_on="id", right_on="id")
+    updated = esker.FragmentMetadata.from_json(json.dumps(written.to_json()))
+    operation = esker.LanceOperation.Update(updated_fragments=[updated], fields_modified=fields)
+    esker.LanceDataset.commit(uri, operation, read_version=esker.dataset(uri).version)
+
+
+def _replaced_items(uri: str) -> None:
+    lists = esker.dataset(uri).lance_schema.field("l")
+    assert lists is not None
+    [item] = lists.children()
+    with LanceFileWriter(f"{uri}/data/new.lance", version="2.1") as writer:
+        writer.write_batch(pa.table({"l": [["new"]] * 100}))
+    file = DataFile("new.lance", [item.id()], [0], 2, 1)
+    operation = esker.LanceOperation.DataReplacement([esker.LanceOperation.DataReplacementGroup(0, file)])
+    esker.LanceDataset.commit(uri, operation, read_version=esker.dataset(uri).version)
+
+
+def _cast_items(uri: str) -> None:
+    esker.dataset(uri).alter_columns({"path": "l.item", "data_type": pa.large_string()})
+
+
+@pytest.mark.parametrize("change", [_items_of_pylance, _replaced_items, _cast_items])
+@pytest.mark.parametrize("stable", [False, True])
+def test_lists_whose_items_change_in_place_are_not_answered_by_the_index(
+    uri: str, change: Callable[[str], None], stable: bool
+) -> None:
+    lance.write_dataset(
+        _rows(0, ROWS), uri, max_rows_per_file=100, data_storage_version="2.1", enable_stable_row_ids=stable
+    ).create_scalar_index("l", "LABEL_LIST", name="labels")
+    change(uri)
+    assert 0 not in _bitmaps(uri)["labels"]
+    for predicate in SCALAR["LABEL_LIST"][1]:
+        _same(uri, predicate)
+    _same(uri, "array_has(l, 'new')")
 
 
 def test_a_large_fragment_reuse_index_lies_in_a_file(uri: str) -> None:

@@ -97,13 +97,14 @@ pub(super) fn without_moved(indices: Vec<Index>, read: &Manifest, base: &Manifes
             then.insert(fragment.id(), fragment);
         }
     }
+    let schema = read.schema()?;
     let mut moved: Vec<(u64, HashSet<i32>)> = Vec::new();
     for fragment in base.fragments() {
         let fragment = fragment?;
         if let Some(before) = then.get(&fragment.id()) {
             let fields = moved_fields(before, &fragment);
             if !fields.is_empty() {
-                moved.push((fragment.id(), fields));
+                moved.push((fragment.id(), indices::with_parents(schema.as_ref(), &fields)));
             }
         }
     }

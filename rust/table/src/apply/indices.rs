@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
+use esker_file::schema::{Field, Schema};
 use roaring::RoaringBitmap;
 
 use crate::error::Result;
@@ -37,7 +38,28 @@ pub(super) fn keep_columns(section: Option<&Bytes>, field_ids: &HashSet<i32>) ->
     })
 }
 
-/// Removes the fragments `changed` from the bitmaps of the indices on any of `fields`, whose values changed.
+/// The fields and those that they lie in, whose values changed with them: files of version 2.1 and later name items without their lists.
+pub(super) fn with_parents(schema: &Schema, fields: &HashSet<i32>) -> HashSet<i32> {
+    let mut all = fields.clone();
+    for field in &schema.fields {
+        add_parents(field, &mut all);
+    }
+    all
+}
+
+/// Whether `all` holds the field or one within it; adds it then.
+fn add_parents(field: &Field, all: &mut HashSet<i32>) -> bool {
+    let mut is_held = all.contains(&field.id);
+    for child in &field.children {
+        is_held |= add_parents(child, all);
+    }
+    if is_held {
+        all.insert(field.id);
+    }
+    is_held
+}
+
+/// Removes the fragments `changed` from the bitmaps of the indices on any of `fields`, or on one around it, whose values changed.
 pub(super) fn forget_fragments(
     base: &Manifest,
     changed: &HashSet<u64>,
@@ -47,6 +69,7 @@ pub(super) fn forget_fragments(
     if fields.is_empty() || changed.is_empty() {
         return Ok(section.cloned());
     }
+    let fields = with_parents(base.schema()?.as_ref(), fields);
     let mut present = HashSet::new();
     for summary in base.fragments.summaries() {
         present.insert(summary?.id);
