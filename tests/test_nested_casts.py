@@ -162,6 +162,22 @@ def test_fields_within_lists_are_cast_between_deleted_rows(tmp_path: Path, path:
     assert _both(uri) == left
 
 
+@pytest.mark.parametrize("cast", [esker, lance])
+@pytest.mark.parametrize("path", ["s.a", "s.b"])
+def test_fields_beside_required_ones_are_cast_between_deleted_rows(tmp_path: Path, path: str, cast: Any) -> None:
+    uri = str(tmp_path / "t")
+    type_ = pa.struct([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.int64())])
+    for live in (0, 1):
+        structs = pa.array([{"a": i, "b": i} if i % 2 else None for i in range(40)], type_)
+        rows = pa.table({"id": range(40), "s": structs})
+        esker.write_dataset(rows, uri, mode="overwrite").delete(f"id % 2 <> {live}")
+        cast.dataset(uri).alter_columns({"path": path, "data_type": pa.int32()})
+        left = [row for row in rows.to_pylist() if row["id"] % 2 == live]
+        assert _both(uri) == left
+        esker.dataset(uri).optimize.compact_files()
+        assert _both(uri) == left
+
+
 def test_fields_within_maps_and_fixed_size_lists_say_what_to_do(tmp_path: Path) -> None:
     rows = pa.table(
         {"f": pa.array([[1, 2]], pa.list_(pa.int32(), 2)), "m": pa.array([[("a", 1)]], pa.map_("str", "int32"))}

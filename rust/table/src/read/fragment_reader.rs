@@ -57,11 +57,14 @@ fn holds(file: &FileColumns, field: &Field) -> bool {
     file.column_of(field.id).is_some() || field.children.iter().any(|child| holds(file, child))
 }
 
-/// Whether the values of a type are lists, or structs with lists in them.
-fn holds_lists(data_type: &DataType) -> bool {
+/// Whether parts of a type can be joined only where they agree: on the lengths of lists, and on the nulls of structs with required fields.
+fn must_agree(data_type: &DataType) -> bool {
     match data_type {
         DataType::List(_) | DataType::LargeList(_) => true,
-        DataType::Struct(fields) => fields.iter().any(|field| holds_lists(field.data_type())),
+        DataType::Struct(fields) => {
+            let mut fields = fields.iter();
+            fields.any(|field| !field.is_nullable() || must_agree(field.data_type()))
+        }
         _ => false,
     }
 }
@@ -197,10 +200,10 @@ impl FragmentProjection {
     }
 
     /// What it costs to read rows that take so many bytes in memory, as far as is known. Blobs that nobody wants are not read: some lie
-    /// elsewhere, and may be gone with their rows. Nor are lists of several files: those of deleted rows may have one length in one file and
-    /// another in the next, as a new file of some of their fields has any values there.
+    /// elsewhere, and may be gone with their rows. Nor are parts that must agree: those of deleted rows may not, as a new file of some fields
+    /// has any values there.
     pub(crate) fn row_cost(&self, in_memory: u64) -> RowCost {
-        let is_exact = self.projection.fields().any(Field::has_blobs) || self.split.values().any(holds_lists);
+        let is_exact = self.projection.fields().any(Field::has_blobs) || self.split.values().any(must_agree);
         let columns = match is_exact {
             true => 0,
             false => self.parts.iter().map(|part| part.outputs.len() as u64).sum(),
