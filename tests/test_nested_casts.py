@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import esker
+from esker.blob import blob_array, blob_field
 from esker.exceptions import EskerError, SchemaMismatchError, UnsupportedError
 from esker.lance.change.columns import AlterColumn
 
@@ -176,6 +177,18 @@ def test_fields_beside_required_ones_are_cast_between_deleted_rows(tmp_path: Pat
         assert _both(uri) == left
         esker.dataset(uri).optimize.compact_files()
         assert _both(uri) == left
+
+
+def test_fields_within_lists_are_cast_beside_blobs_behind_deleted_rows(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    lists = pa.array([[{"x": i, "y": str(i)}] * (i % 4) for i in range(2000)])
+    blobs = blob_array([b"%d" % i for i in range(2000)])
+    schema = pa.schema([pa.field("l", lists.type), blob_field("b")])
+    esker.write_dataset(pa.table([lists, blobs], schema=schema), uri).delete("_rowaddr < 1900")
+    esker.dataset(uri).alter_columns({"path": "l.item.x", "data_type": pa.int32()})
+    read = esker.dataset(uri).to_table(blob_handling="all_binary")
+    assert read["l"].to_pylist() == lists[1900:].to_pylist()
+    assert read["b"].to_pylist() == [b"%d" % i for i in range(1900, 2000)]
 
 
 def test_fields_within_maps_and_fixed_size_lists_say_what_to_do(tmp_path: Path) -> None:

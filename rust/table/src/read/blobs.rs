@@ -14,7 +14,7 @@ use futures::future::try_join_all;
 use super::files::TableFiles;
 use super::fragment_reader::FragmentReader;
 use super::projection::Projection;
-use super::rows::count;
+use super::rows::{count, first, live, live_lazily};
 use super::scan::fragments_of;
 use super::take::{live_rows_of, physical};
 use crate::error::{Result, TableError};
@@ -230,9 +230,14 @@ pub(super) async fn blob_bytes_per_row(reader: &FragmentReader, columns: &Projec
     for start in places {
         let start = start.max(sample.last().map_or(0, |last| last.end));
         let end = start.saturating_add(SAMPLED_ROWS).min(rows);
-        if start < end {
-            sample.push(start..end);
-        }
+        // Of deleted rows the files may not agree, as on the lengths of lists.
+        sample.extend(live(start..end, reader.deletions().map(AsRef::as_ref)));
+    }
+    if sample.is_empty() {
+        sample.extend(first(live_lazily(0..rows, reader.deletions().cloned()), SAMPLED_ROWS));
+    }
+    if sample.is_empty() {
+        return Ok(0);
     }
     let found = reader
         .project(&Arc::new(columns.located()))?
