@@ -60,7 +60,7 @@ fn holds(file: &FileColumns, field: &Field) -> bool {
 /// Whether parts of a type can be joined only where they agree: on the lengths of lists, and on the nulls of structs with required fields.
 fn must_agree(data_type: &DataType) -> bool {
     match data_type {
-        DataType::List(_) | DataType::LargeList(_) => true,
+        DataType::List(_) | DataType::LargeList(_) | DataType::Map(..) => true,
         DataType::Struct(fields) => {
             let mut fields = fields.iter();
             fields.any(|field| !field.is_nullable() || must_agree(field.data_type()))
