@@ -297,6 +297,26 @@ def test_an_import_of_what_the_repository_has_itself_is_no_garbage(tmp_path: Pat
     assert main.object("b").reader("r").read() == "text"
 
 
+@pytest.mark.parametrize("collector", ["repo", "link"])
+@pytest.mark.parametrize("importer", ["repo", "link", "FILE"])
+def test_an_import_of_own_objects_is_kept_by_whatever_name_it_was_made(
+    tmp_path: Path, importer: str, collector: str
+) -> None:
+    repo = Repository.create(tmp_path / "repo")
+    (tmp_path / "link").symlink_to(tmp_path / "repo")
+    main = repo.branch("main")
+    for path in ("object", "prefix/a"):
+        main.object(path).upload(path)
+    one, many = (main.object(path).stat().physical_address for path in ("object", "prefix/a"))
+    main.reset_changes()
+    place = f"FILE://{tmp_path}/repo" if importer == "FILE" else str(tmp_path / importer)
+    by = Repository(place).branch("main").import_data("own")
+    by.object(f"{place}/{one}", "one").prefix(f"{place}/{many.rpartition('/')[0]}", "many").run()
+    Repository(tmp_path / collector).gc(dry_run=False, grace_s=-3600)
+    assert main.object("one").reader("r").read() == "object"
+    assert main.object(f"many/{many.rpartition('/')[2]}").reader("r").read() == "prefix/a"
+
+
 def test_names_beyond_what_memory_holds_come_out_in_order(tmp_path: Path) -> None:
     numbers = list(range(100))
     random.Random(1).shuffle(numbers)

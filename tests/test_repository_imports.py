@@ -377,3 +377,32 @@ def test_names_that_no_store_reads_are_refused_before_they_are_committed(tmp_pat
     ):
         main.import_data().prefix(str(tmp_path / "in"), "x/").run()
     assert main.get_commit().id == before
+
+
+def test_an_address_has_no_escapes_whatever_the_uri_has(tmp_path: Path) -> None:
+    (tmp_path / "a day").mkdir()
+    (tmp_path / "a day/1%41 x").write_bytes(b"1")
+    main = Repository.create(tmp_path / "lake").branch("main")
+    escaped, plain = "/a%20day/1%2541%20x", "/a day/1%41 x"
+    for n, place in enumerate([f"file://{tmp_path}", f"FILE://localhost{tmp_path}", f"file:{tmp_path}"]):
+        main.import_data().prefix(f"{place}/a%20day/", f"{n}/").object(place + escaped, f"{n}/one").run()
+    found = [one for one in main.objects() if isinstance(one, ObjectInfo)]
+    assert [one.path for one in found] == [f"{n}/{name}" for n in range(3) for name in ("1%41 x", "one")]
+    assert {one.physical_address for one in found} == {f"local://{tmp_path}{plain}"}
+    assert {main.object(one.path).reader().read() for one in found} == {b"1"}
+
+
+def test_keys_that_look_like_escapes_of_a_uri_are_read_where_they_are(bucket: str, tmp_path: Path) -> None:
+    keys = ["in/ts=00%3A00/a%3A", "in/a#b?/c?d", "in/x y/z"]
+    for key in keys:
+        Store(bucket).put(key, key.encode())
+    repo = Repository.create(tmp_path / "lake")
+    main = repo.branch("main")
+    main.import_data().prefix(f"{bucket}/in", "in").prefix(f"{bucket}/in/x%20y", "b").run()
+    main.import_data().object(f"{bucket}/in/ts=00%253A00/a%3A", "one").run()
+    places = dict.fromkeys(keys, "") | {"b/z": keys[2], "one": keys[0]}
+    for path, key in places.items():
+        assert main.object(path).stat().physical_address == f"{bucket}/{key or path}"
+        assert main.object(path).reader("r").read() == (key or path)
+    assert list(repo.fsck(imports=True)) == []
+    assert main.export(str(tmp_path / "out")) == len(places)

@@ -12,13 +12,12 @@ from functools import partial
 
 from .._native.graveler import ChangeStream, ImportedObjects
 from ..exceptions import CommitConflictError, CommitStateUnknownError, InvalidArgumentError, UnsupportedError
-from ..store.stores import absolute
 from .committing.imported_logs import check_logs_go_on
 from .committing.new_commit import NewCommit
 from .committing.staged_commit import commit_staging
 from .core.repository_core import RepositoryCore
 from .errors import NoChangesError
-from .objects.address import address_of, spelled, uri_of
+from .objects.address import address_of, folder_uri, object_address, place_of, spelled
 from .objects.staging import Staging
 from .refs.commits import Commit
 from .sdk_names import LacksNames
@@ -185,7 +184,7 @@ class ImportManager:
             staging = _Imports(folder)
             staging.begin(core.head(branch))
             for uri, destination, is_prefix in self.sources:
-                place, is_own = spelled(absolute(uri_of(uri)), core.uri)
+                place, is_own = spelled((address_of if is_prefix else object_address)(uri), core.uri)
                 staging.own_imports |= is_own
                 for _ in (_listed if is_prefix else _one)(core, staging.objects, place, destination):
                     self._check_not_cancelled()
@@ -233,16 +232,16 @@ class _Imports(Staging):
         return self._stream
 
 
-def _one(core: RepositoryCore, found: ImportedObjects, uri: str, destination: str) -> Iterator[None]:
-    folder, _, name = uri.rpartition("/")
+def _one(core: RepositoryCore, found: ImportedObjects, address: str, destination: str) -> Iterator[None]:
+    folder, name = place_of(address)
     meta = core.elsewhere(folder).head(name)
-    found.add(destination, address_of(f"{folder}/{name}"), meta.size, meta.last_modified_us)
+    found.add(destination, address, meta.size, meta.last_modified_us)
     yield
 
 
-def _listed(core: RepositoryCore, found: ImportedObjects, uri: str, destination: str) -> Iterator[None]:
-    root = uri.rstrip("/")
+def _listed(core: RepositoryCore, found: ImportedObjects, address: str, destination: str) -> Iterator[None]:
     below = destination if not destination or destination.endswith("/") else destination + "/"
-    listed = core.elsewhere(root).list_batches()
-    while found.add_batch(listed, address_of(root + "/"), below):
+    root = address if address.endswith(":///") else address.rstrip("/") + "/"
+    listed = core.elsewhere(folder_uri(root)).list_batches()
+    while found.add_batch(listed, root, below):
         yield

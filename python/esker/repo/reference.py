@@ -16,7 +16,7 @@ from .committing.merging import MergeRequest, merge_into
 from .core.repository_core import RepositoryCore
 from .differences import differences, folded, merge_preview
 from .errors import MergeConflictError
-from .objects.address import uri_of
+from .objects.address import place_of, uri_of
 from .objects.export import check_exportable
 from .objects.merge_plan import MergePlan
 from .objects.object_info import Change, CommonPrefix, ObjectInfo
@@ -279,7 +279,7 @@ class Reference:
 
         def copy(entry: ObjectInfo) -> None:
             if is_elsewhere(entry):
-                folder, _, name = uri_of(entry.physical_address).rpartition("/")
+                folder, name = place_of(entry.physical_address)
                 self._core.elsewhere(folder).copy(name, target, entry.path)
             else:
                 self._core.store.copy(entry.physical_address, target, entry.path)

@@ -1,12 +1,26 @@
-"""Addresses of objects outside the repository's root, as lakeFS writes them: always with a scheme."""
+"""Addresses of objects outside the repository's root, as lakeFS writes them: always with a scheme.
+
+```
+URI       what users write: stores read escapes in it, `%20` is a space
+address   what an entry holds: the name itself, without escapes
+```
+"""
 
 from __future__ import annotations
 
 import os
+import re
+from itertools import product
+from urllib.parse import unquote_to_bytes
+
+from ...store.s3_ddb import S3_AND_DYNAMODB, s3_uri
+from ...store.stores import OBJECT_STORES, absolute
 
 _LOCAL = "local://"
-_FILE = "file://"
-_SAME = {"s3a": "s3"}
+_FILE = re.compile(r"file:(?://(?:localhost)?)?(/(?:[^%?#]|%[0-9a-f]{2})*)", re.IGNORECASE | re.DOTALL)
+"""What names a file of this machine. What else begins so, the store refuses."""
+_SAME = {"s3a": "s3", "azure": "az", "adl": "az", "abfss": "abfs"}
+_ESCAPES = str.maketrans({"%": "%25", "?": "%3F", "#": "%23"})
 
 
 def address_of(uri: str) -> str:
@@ -14,15 +28,34 @@ def address_of(uri: str) -> str:
 
     Example:
         >>> from esker.repo.objects.address import address_of
-        >>> address_of("/lake/a.csv"), address_of("s3://bucket/a.csv")
-        ('local:///lake/a.csv', 's3://bucket/a.csv')
+        >>> address_of("/lake/a.csv"), address_of("file:///lake/a%20b"), address_of("s3://bucket/day%3A1")
+        ('local:///lake/a.csv', 'local:///lake/a b', 's3://bucket/day:1')
     """
-    path = uri.removeprefix(_FILE)
-    return uri if "://" in path else _LOCAL + path
+    if matched := _FILE.fullmatch(uri):
+        return _LOCAL + absolute(_decoded(matched[1]))
+    if uri.lower().startswith(S3_AND_DYNAMODB):
+        uri = s3_uri(uri)
+    uri = absolute(uri_of(uri))
+    scheme, found, rest = uri.partition("://")
+    if not found:
+        return _LOCAL + uri
+    return f"{scheme}://{_decoded(rest)}" if scheme.lower() in OBJECT_STORES else uri
+
+
+def object_address(uri: str) -> str:
+    """The same of one object. Behind the last `/` of a URI of an object store stands its name as it is.
+
+    Example:
+        >>> from esker.repo.objects.address import object_address
+        >>> object_address("file:///lake/a%20b"), object_address("s3://bucket/day%3A1/a%20b")
+        ('local:///lake/a b', 's3://bucket/day:1/a%20b')
+    """
+    folder, slash, name = uri.rpartition("/")
+    return address_of(uri) if _FILE.fullmatch(uri) or "://" not in folder else address_of(folder) + slash + name
 
 
 def uri_of(address: str) -> str:
-    """Where an object of that address lies: a path of this machine, or a URI.
+    """Where an object of that address lies, as other engines read it: a path of this machine, or a URI without escapes.
 
     Example:
         >>> from esker.repo.objects.address import uri_of
@@ -32,15 +65,41 @@ def uri_of(address: str) -> str:
     return address.removeprefix(_LOCAL)
 
 
-def root_of(uri: str) -> str:
-    """How addresses begin that lie in the repository at a URI.
+def folder_uri(address: str) -> str:
+    """The URI of the store that is the folder of that address: object stores read escapes in it.
 
     Example:
-        >>> from esker.repo.objects.address import root_of
-        >>> root_of("file:///lake"), root_of("s3://bucket/lake/")
-        ('/lake/', 's3://bucket/lake/')
+        >>> from esker.repo.objects.address import folder_uri
+        >>> folder_uri("local:///lake/a%20b"), folder_uri("s3://bucket/day%3A1")
+        ('/lake/a%20b', 's3://bucket/day%253A1')
     """
-    return uri.removeprefix(_FILE).rstrip("/") + "/"
+    place = uri_of(address)
+    scheme, found, rest = place.partition("://")
+    return f"{scheme}://{rest.translate(_ESCAPES)}" if found and scheme.lower() in OBJECT_STORES else place
+
+
+def place_of(address: str) -> tuple[str, str]:
+    """The store in which an object of that address lies, by its URI, and the object's path there.
+
+    Example:
+        >>> from esker.repo.objects.address import place_of
+        >>> place_of("s3://bucket/day%3A1/a.csv")
+        ('s3://bucket/day%253A1', 'a.csv')
+    """
+    folder, _, name = uri_of(address).rpartition("/")
+    return folder_uri(folder), name
+
+
+def roots_of(uri: str) -> list[str]:
+    """How addresses begin that lie in the repository at a URI: as all of its names have it, and as this one does.
+
+    Example:
+        >>> from esker.repo.objects.address import roots_of
+        >>> roots_of("file:///lake"), roots_of("s3a://bucket/lake/")
+        (['/lake/'], ['s3://bucket/lake/', 's3a://bucket/lake/'])
+    """
+    address = address_of(uri)
+    return [root + "/" for root in dict.fromkeys((_canonical(address), uri_of(address).rstrip("/")))]
 
 
 def own_path(uri: str, address: str) -> str | None:
@@ -51,32 +110,43 @@ def own_path(uri: str, address: str) -> str | None:
         >>> own_path("/lake", "local:///lake/data/1/a"), own_path("/lake", "s3://lake/data/1/a")
         ('data/1/a', None)
     """
-    place, root = uri_of(address), root_of(uri)
-    return place.removeprefix(root) if place.startswith(root) else None
+    place = uri_of(address)
+    return next((place.removeprefix(root) for root in roots_of(uri) if place.startswith(root)), None)
 
 
-def spelled(uri: str, repository: str) -> tuple[str, bool]:
-    """A URI as the repository spells it where it lies in it, or is above it; and whether it does.
+def spelled(address: str, repository: str) -> tuple[str, bool]:
+    """An address as all names of the repository have it, where it lies in it, or is above it; and whether it does.
 
-    What garbage collection keeps it knows by its spelling.
+    What garbage collection keeps it knows by its spelling, and it may know the repository by another name: a link.
 
     Example:
         >>> from esker.repo.objects.address import spelled
         >>> spelled("s3a://bucket/lake/data/1", "s3://bucket/lake"), spelled("s3://bucket/x", "s3://bucket/lake")
         (('s3://bucket/lake/data/1', True), ('s3://bucket/x', False))
     """
-    place, root, own = _place(uri), _place(repository), root_of(repository).rstrip("/")
-    if place == root or place.startswith(root + "/"):
-        return own + place[len(root) :], True
-    if root.startswith(place + "/"):
-        below = root[len(place) :]
-        return (own.removesuffix(below), True) if own.endswith(below) else (uri, True)
-    return uri, False
+    places = dict.fromkeys((_canonical(address), uri_of(address).rstrip("/")))
+    roots = [root.rstrip("/") for root in roots_of(repository)]
+    for place, root in product(places, roots):
+        if place == root or place.startswith(root + "/"):
+            own = roots[0] + place[len(root) :]
+            return (own if "://" in own else _LOCAL + own), True
+    for place, root in product(places, roots):
+        if root.startswith(place + "/"):
+            return (place if "://" in place else _LOCAL + (place or "/")), True
+    return address, False
 
 
-def _place(uri: str) -> str:
-    path = uri.removeprefix(_FILE)
-    scheme, found, rest = path.partition("://")
+def _canonical(address: str) -> str:
+    place = uri_of(address)
+    scheme, found, rest = place.partition("://")
     if not found:
-        return os.path.realpath(path).rstrip("/")
+        return os.path.realpath(place).rstrip("/")
     return f"{_SAME.get(scheme.lower(), scheme.lower())}://{rest}".rstrip("/")
+
+
+def _decoded(text: str) -> str:
+    try:
+        return unquote_to_bytes(text).decode()
+    except UnicodeDecodeError:
+        # The store says what it expects.
+        return text

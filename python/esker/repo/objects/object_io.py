@@ -13,7 +13,7 @@ from ..refs.clock import moment
 from ..refs.expired import explained
 from ..sdk_names import LacksNames
 from ..text import check_pairs, check_text
-from .address import uri_of
+from .address import place_of
 from .object_info import ObjectInfo
 from .ref_view import BranchView
 
@@ -35,7 +35,7 @@ class ByteSource(Protocol):
 def read_range(core: RepositoryCore, info: ObjectInfo, commit_id: str, start: int, end: int) -> bytes:
     """Some bytes of an object of a commit, or with an empty id of what is staged, wherever they are."""
     if is_elsewhere(info):
-        folder, _, name = uri_of(info.physical_address).rpartition("/")
+        folder, name = place_of(info.physical_address)
         return core.elsewhere(folder).get_ranges(name, [(start, end)])[0]
     with explained(core.store, commit_id):
         return core.store.get_ranges(info.physical_address, [(start, end)])[0]

@@ -9,7 +9,7 @@ from ..._native.graveler import SortedNames
 from ...exceptions import NotFoundError
 from ...progress import Done, Progress
 from ..core.repository_core import RepositoryCore
-from ..objects.address import uri_of
+from ..objects.address import place_of
 from ..objects.batches import table
 from ..refs.commits import Commit
 from ..refs.expired import expired_ids
@@ -144,7 +144,7 @@ def _told(path: str, range_id: str) -> str:
 
 
 def _import(core: RepositoryCore, address: str, size: int, note: str) -> Iterator[str]:
-    folder, _, name = uri_of(address).rpartition("/")
+    folder, name = place_of(address)
     try:
         meta = core.elsewhere(folder).head(name)
         if meta.size != size:

@@ -22,7 +22,7 @@ from ...exceptions import CorruptFileError, NotFoundError
 from ...progress import Done, Progress
 from ..committing.needs import ROUGH_S
 from ..core.repository_core import RepositoryCore
-from ..objects.address import root_of
+from ..objects.address import roots_of
 from ..objects.batches import table
 from ..refs.clock import elapsed_s, moment, store_time, wait_until_after
 from ..refs.commits import Commit
@@ -219,7 +219,7 @@ class _Marks:
         self._progress = progress
         self._alive = alive
         self._seen: set[bytes] = set()
-        self._root = root_of(core.uri)
+        self._roots = roots_of(core.uri)
         self.expired = expired
         self.alive: Callable[[], None] = lambda: None
 
@@ -271,9 +271,10 @@ class _Marks:
         for described in table(self._core.storage.ranges(metarange)).to_pylist():
             if not self._is_new(described["id"]):
                 continue
-            content = self._core.storage.list(metarange, prefix="", from_path=described["min_key"])
             # An import may have led to this repository itself.
-            self._alive.add_addresses(content, described["count"], self._root, DATA)
+            for root in self._roots:
+                content = self._core.storage.list(metarange, prefix="", from_path=described["min_key"])
+                self._alive.add_addresses(content, described["count"], root, DATA)
 
 
 def _dumped(core: RepositoryCore) -> Iterator[str]:
