@@ -43,6 +43,7 @@ from esker.repo import (
 )
 from esker.repo.import_data import ImportManager
 from esker.repo.objects.address import uri_of
+from esker.store.stores import resolve
 
 NUMBERS = itertools.count()
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -406,3 +407,10 @@ def test_keys_that_look_like_escapes_of_a_uri_are_read_where_they_are(bucket: st
         assert main.object(path).reader("r").read() == (key or path)
     assert list(repo.fsck(imports=True)) == []
     assert main.export(str(tmp_path / "out")) == len(places)
+
+
+def test_a_store_over_a_branch_reads_such_keys_too(bucket: str, tmp_path: Path) -> None:
+    Store(bucket).put("in/ts=00%3A00/a", b"1")
+    main = Repository.create(tmp_path / "lake").branch("main")
+    main.import_data().prefix(f"{bucket}/in", "in").run()
+    assert resolve(main.store_uri("in")).get("ts=00%3A00/a") == b"1"

@@ -165,7 +165,7 @@ impl BranchStaging {
         if let Some(store) = open.get(folder) {
             return Ok((store.clone(), name.to_owned()));
         }
-        let store = esker_store::open(folder, &self.options, true)?;
+        let store = esker_store::open(&uri_of(folder), &self.options, true)?;
         if open.len() >= MOST_OPEN {
             open.clear();
         }
@@ -268,6 +268,17 @@ fn described(entry: Entry) -> StoreResult<Staged> {
             .saturating_add(i64::from(nanos / 1000)),
         elsewhere,
     })
+}
+
+/// The URI of a folder by its address, which has no escapes: object stores read them in a URI.
+fn uri_of(folder: &str) -> String {
+    let scheme = folder.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    match scheme.as_deref() {
+        Some("s3" | "s3a" | "gs" | "az" | "azure" | "adl" | "abfs" | "abfss") => {
+            folder.replace('%', "%25").replace('?', "%3F").replace('#', "%23")
+        }
+        _ => folder.to_owned(),
+    }
 }
 
 fn sorted(error: GravelerError) -> StoreError {
