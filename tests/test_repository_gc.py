@@ -297,6 +297,18 @@ def test_an_import_of_what_the_repository_has_itself_is_no_garbage(tmp_path: Pat
     assert main.object("b").reader("r").read() == "text"
 
 
+def test_a_collection_goes_by_the_retention_that_holds_when_it_begins(tmp_path: Path) -> None:
+    repo = Repository.create(tmp_path / "repo")
+    repo.change_settings(retention_days=0)
+    main = repo.branch("main")
+    for text in ("1", "2", "3"):
+        main.object("a").upload(text)
+        main.commit(text)
+    Repository(tmp_path / "repo").change_settings(retention_days=1000)
+    assert repo.gc(dry_run=False, grace_s=-3600).expired == 0
+    assert repo.ref("main~2").object("a").reader("r").read() == "1"
+
+
 @pytest.mark.parametrize("collector", ["repo", "link"])
 @pytest.mark.parametrize("importer", ["repo", "link", "FILE"])
 def test_an_import_of_own_objects_is_kept_by_whatever_name_it_was_made(

@@ -31,7 +31,8 @@ def active_commits(
         tips: What refs lead to, which are read after the commits.
     """
     tips = tips or RefTips(core)
-    settings = core.settings()
+    # As they are now: a retention that was prolonged a moment ago holds.
+    settings = core.settings_log.read()
     today = time.time() if now is None else now
     listed = core.store.list(COMMITS)
     put = {meta.path.removeprefix(COMMITS): (meta.last_modified_us or 0) / 1e6 for meta in listed}
