@@ -5,13 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from esker._native.store import Store
 from esker.commit import clock as commit_clock
 from esker.exceptions import CommitConflictError, NotFoundError
 from esker.repo import Repository, repository
-from esker.repo.refs import clock
+from esker.repo.refs import clock, packed_heads
+from esker.repo.refs.atomic_objects import AtomicObjects
+from esker.repo.refs.layout import head_folder
 from esker.repo.refs.numbered_log import NumberedLog
 from tests.ages import made_older
 
@@ -141,3 +145,23 @@ def test_an_entry_that_won_a_freed_number_is_taken_away_again(
     assert list(found.fsck()) == []
     main.commit("now", allow_empty=True)
     assert [commit.message for commit in repository(repo.uri).ref("main").log(2)] == ["now", "other 19"]
+
+
+def test_packed_heads_that_slept_before_their_put_are_not_used(
+    repo: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = packed_heads.write
+
+    def write(*args: Any) -> None:
+        other = Repository(repo.uri)
+        for n in range(3):
+            other.branch("main").object("a").upload(str(n))
+            other.branch("main").commit(str(n))
+        NumberedLog(AtomicObjects(Store(repo.uri)), head_folder("main")).compact(keep=1, younger_than_s=-DAY)
+        wall = time.time
+        monkeypatch.setattr(time, "time", lambda: wall() + 8 * DAY)
+        real(*args)
+
+    monkeypatch.setattr(packed_heads, "write", write)
+    repo.pack_refs()
+    assert [branch.get_commit().message for branch in Repository(repo.uri).branches()] == ["2"]

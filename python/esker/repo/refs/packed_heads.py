@@ -36,7 +36,7 @@ def read(store: Store, now: float | None = None) -> dict[str, LogEntry]:
         return {}
 
 
-def write(store: Store, heads: dict[str, LogEntry]) -> None:
-    """Writes the entries. The time is from before they were read, so that nothing behind them is older."""
+def write(store: Store, heads: dict[str, LogEntry], now: float) -> None:
+    """Writes the entries. The time `now` is from before they were read, so that nothing behind them is older."""
     entries = {name: {"number": entry.number, "entry": json.loads(entry.encode())} for name, entry in heads.items()}
-    store.put(PACKED_HEADS, json.dumps({"time": time.time(), "heads": entries}, sort_keys=True).encode())
+    store.put(PACKED_HEADS, json.dumps({"time": now, "heads": entries}, sort_keys=True).encode())

@@ -18,7 +18,7 @@ def pack_refs(core: RepositoryCore) -> int:
     now = core.atomic.collecting_time()
     with ThreadPoolExecutor(_THREADS) as threads:
         heads = dict(threads.map(lambda folder: _pack_head(core, folder, now), folders))
-    packed_heads.write(core.store, {name: head for name, head in heads.items() if head is not None})
+    packed_heads.write(core.store, {name: head for name, head in heads.items() if head is not None}, now)
     return core.commits.pack()
 
 
