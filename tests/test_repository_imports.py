@@ -30,6 +30,7 @@ from esker.exceptions import (
     EskerError,
     InvalidArgumentError,
     NotFoundError,
+    UnsupportedError,
 )
 from esker.repo import (
     HookEvent,
@@ -414,3 +415,15 @@ def test_a_store_over_a_branch_reads_such_keys_too(bucket: str, tmp_path: Path) 
     main = Repository.create(tmp_path / "lake").branch("main")
     main.import_data().prefix(f"{bucket}/in", "in").run()
     assert resolve(main.store_uri("in")).get("ts=00%3A00/a") == b"1"
+
+
+@pytest.mark.parametrize("verb", ["prefix", "object"])
+def test_what_a_ref_holds_is_no_place_to_import_from(tmp_path: Path, verb: str) -> None:
+    repo = Repository.create(tmp_path / "lake")
+    main = repo.branch("main")
+    main.object("a/b").upload("1")
+    main.commit("1")
+    with main.transact("none") as tx:
+        for uri in (main.store_uri("a"), repo.ref("main").store_uri("a"), tx.store_uri("a")):
+            with pytest.raises(UnsupportedError, match="names a ref of a repository"):
+                getattr(main.import_data(), verb)(uri, "c")

@@ -12,6 +12,7 @@ from functools import partial
 
 from .._native.graveler import ChangeStream, ImportedObjects
 from ..exceptions import CommitConflictError, CommitStateUnknownError, InvalidArgumentError, UnsupportedError
+from ..store.stores import is_in_repository
 from .committing.imported_logs import check_logs_go_on
 from .committing.new_commit import NewCommit
 from .committing.staged_commit import commit_staging
@@ -93,7 +94,14 @@ class ImportManager:
     def _add(self, uri: str, destination: str, is_prefix: bool) -> ImportManager:
         if self._id is not None:
             raise InvalidArgumentError("the import has started already; make another for other sources")
-        self.sources.append((check_text(uri, "a URI"), check_text(destination, "a path"), is_prefix))
+        if is_in_repository(check_text(uri, "a URI")):
+            # Such an entry would change with its ref, and go with what garbage collection takes there.
+            raise UnsupportedError(
+                f"expected where objects lie, found {uri}, which names a ref of a repository: an entry that leads "
+                "there changes with the ref, and no table reads it; `export` what the ref holds and import that, or, "
+                "within one repository, merge the ref or copy its objects"
+            )
+        self.sources.append((uri, check_text(destination, "a path"), is_prefix))
         return self
 
     def start(self, *, committer: str | None = None) -> str:
