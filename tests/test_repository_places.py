@@ -189,3 +189,13 @@ def test_what_is_no_address_or_leads_nowhere_says_what_was_expected(repo: Reposi
     for uri, kind, words in told:
         with pytest.raises(kind, match=words):
             esker.dataset(uri)
+
+
+def test_physical_paths_have_no_escapes_as_spark_takes_them(tmp_path: Path) -> None:
+    repo = Repository.create(f"file://{tmp_path}/a%20lake")
+    main = repo.branch("main")
+    main.object("a b%20").upload("1")
+    main.commit("1")
+    (path,) = main.physical_paths()
+    assert path.startswith(f"file://{tmp_path}/a lake/data/")
+    assert Path(path.removeprefix("file://")).read_text() == "1"

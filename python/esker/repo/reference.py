@@ -16,7 +16,7 @@ from .committing.merging import MergeRequest, merge_into
 from .core.repository_core import RepositoryCore
 from .differences import differences, folded, merge_preview
 from .errors import MergeConflictError
-from .objects.address import place_of, uri_of
+from .objects.address import place_of, plain_root, uri_of
 from .objects.export import check_exportable
 from .objects.merge_plan import MergePlan
 from .objects.object_info import Change, CommonPrefix, ObjectInfo
@@ -85,13 +85,13 @@ class Reference:
         yield from self._view.objects(prefix or "", after or "", delimiter or "", max_amount)
 
     def physical_paths(self, prefix: str = "") -> list[str]:
-        """URIs of the objects' bytes, as `spark.read.parquet` takes them."""
-        root = self._core.uri.rstrip("/")
+        """Where the objects' bytes are, as `spark.read.parquet` takes it: URIs in which nothing is escaped."""
+        root = plain_root(self._core.uri)
         found = (entry for entry in self.objects(prefix=prefix) if isinstance(entry, ObjectInfo))
         return [
             uri_of(entry.physical_address)
             if entry.address_type == "full" or "://" in entry.physical_address
-            else f"{root}/{entry.physical_address}"
+            else root + entry.physical_address
             for entry in found
         ]
 

@@ -102,6 +102,17 @@ def roots_of(uri: str) -> list[str]:
     return [root + "/" for root in dict.fromkeys((_canonical(address), uri_of(address).rstrip("/")))]
 
 
+def plain_root(uri: str) -> str:
+    """How URIs without escapes begin, as other engines read them, that lie in the repository at a URI.
+
+    Example:
+        >>> from esker.repo.objects.address import plain_root
+        >>> plain_root("/lake"), plain_root("file:///my%20lake/"), plain_root("s3+ddb://bucket/lake?ddbTableName=t")
+        ('/lake/', 'file:///my lake/', 's3://bucket/lake/')
+    """
+    return ("file://" if _FILE.fullmatch(uri) else "") + uri_of(address_of(uri)).rstrip("/") + "/"
+
+
 def own_path(uri: str, address: str) -> str | None:
     """The path below a repository's root of what an address leads to; None if it is elsewhere.
 
