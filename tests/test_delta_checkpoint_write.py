@@ -235,6 +235,31 @@ def test_old_log_files_go_up_to_a_checkpoint(tmp_path: Path) -> None:
         DeltaTable(tmp_path, 9)
 
 
+def test_log_compaction_files_go_with_the_entries_that_they_stand_for(tmp_path: Path) -> None:
+    _fill(tmp_path, 25)
+    peer = deltalake.DeltaTable(tmp_path)
+    for first, last in [(0, 4), (5, 12), (10, 14), (11, 16), (18, 20)]:
+        peer.compact_logs(first, last)
+    # One that was made just now of old entries holds none of them back.
+    _age(
+        tmp_path,
+        [name for name in _log(tmp_path, "0*") if int(name[:20]) < 17 and not name.startswith(f"{5:020}.0")],
+        31,
+    )
+    DeltaTable(tmp_path).cleanup_metadata()
+    starts = [int(name[:20]) for name in _log(tmp_path, "*.compacted.json")]
+    assert starts == [5, 11, 18], "of what the checkpoint of version 10 stands for, the young one is left"
+    _age(tmp_path, _log(tmp_path, f"{5:020}.0*"), 31)
+    DeltaTable(tmp_path).cleanup_metadata()
+    assert [int(name[:20]) for name in _log(tmp_path, "*.compacted.json")] == [11, 18]
+    entries = [int(name[:20]) for name in _log(tmp_path, "*.json") if "compacted" not in name]
+    assert entries == list(range(10, 25))
+    for version in range(10, 25):
+        assert (
+            deltalake.DeltaTable(tmp_path, version).to_pyarrow_table().num_rows == DeltaTable(tmp_path, version).count()
+        )
+
+
 def test_a_handle_cleans_up_by_what_the_table_says_now(tmp_path: Path) -> None:
     _fill(tmp_path, 15, **{"delta.logRetentionDuration": "interval 1 day"})
     table = DeltaTable(tmp_path)

@@ -24,8 +24,11 @@ from .checkpoint_files import SIDECARS, check_checkpoint, sidecars_of
 from .entries import LOG
 from .snapshots import refresh_snapshot
 
-_NAMED = re.compile(r"^_delta_log/(\d{20})\.(json|crc|checkpoint\..*)$")
+_NAMED = re.compile(r"^_delta_log/(\d{20})\.(json|crc|checkpoint\..*|\d{20}\.compacted\.json)$")
 _WITH_SIDECARS = re.compile(r"^_delta_log/\d{20}\.checkpoint\.([0-9a-fA-F-]{36}\.(json|parquet)|parquet)$")
+_COMPACTED = ".compacted.json"
+"""Of a file that has the entries of several versions, from the one that its name begins with: who reads from the
+checkpoint on has no use for it if that is one of those before, or the checkpoint's own."""
 _IN_THE_MAKING_US = 24 * 3600 * 1_000_000
 """A sidecar is put before the checkpoint that names it."""
 
@@ -51,7 +54,8 @@ def expired_log_files(
         match = _NAMED.match(meta.path)
         if match is not None:
             files.append((int(match.group(1)), meta.path, meta.last_modified_us or now_us))
-    kept = [number for number, path, changed in files if path.endswith(".json") and changed >= cutoff_us]
+    entries = [file for file in files if file[1].endswith(".json") and not file[1].endswith(_COMPACTED)]
+    kept = [number for number, _, changed in entries if changed >= cutoff_us]
     first_kept = min([version, *kept])
     for number in sorted({number for number, path, _ in files if ".checkpoint." in path}, reverse=True):
         if number > first_kept:
@@ -61,7 +65,11 @@ def expired_log_files(
         except (NotFoundError, CorruptFileError):
             continue
         # An entry that is younger than a later one stays, and so do all entries after it: the log has no gaps.
-        return [path for found, path, changed in sorted(files) if found < number and changed < cutoff_us]
+        return [
+            path
+            for found, path, changed in sorted(files)
+            if (found < number or (found == number and path.endswith(_COMPACTED))) and changed < cutoff_us
+        ]
     return []
 
 
