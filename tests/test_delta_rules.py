@@ -182,6 +182,85 @@ def test_what_does_not_mean_the_same_as_in_spark_is_refused(tmp_path: Path, sql:
         append(tmp_path, id=[9], name=["a"])
 
 
+ELSEWHERE = [
+    "d * 1.5 > 1",
+    "n * 0.1 > 1",
+    "0.1 + 0.2 = 0.3",
+    "n % 0.1 = 0",
+    "f + n > 1",
+    "(f - d) > 1",
+    "wide * d > 1",
+    "wide + n > 1",
+    "x % y = 0",
+    "coalesce(f, d) > 1",
+    "coalesce(n, 1.5) > 1",
+    "coalesce(s, 1) = 1",
+    "CASE n WHEN 1 THEN n ELSE 0.5 END > 1",
+    "n = 9007199254740993.0",
+    "n < 100000000000000000000",
+    "s || x = 'a'",
+    "s || (t) = 'a'",
+    "length(x) > 1",
+    "length(b) > 1",
+    "CAST(x AS DECIMAL(10, 2)) > 1",
+    "cast(d as decimal) > 1",
+    "CAST(n + 1 AS BINARY) = b",
+    "CAST(1.005 AS DECIMAL(5, 2)) > 1",
+    "day - day > 1",
+    "day > n",
+    "s SIMILAR TO 'a'",
+    "st.y IS NULL AND NOT (d * 1.5 > 1)",
+    "`d` BETWEEN 0 AND d * 1.5",
+    "d IN (1, d * -1.5)",
+    "year(s) > 1",
+    "hour(day) > 1",
+]
+ALIKE = [
+    "d * 2 > 1 AND d + d > d - n",
+    "x * 0.1 > 1 OR f * 0.5 = x",
+    "x % 2 = 0",
+    "n * 2 + 1 > n % 3",
+    "d > 0.1 AND n < 1.5 AND f > 0.1",
+    "coalesce(d, 0.0) >= 0",
+    "coalesce(n, 0) >= 0",
+    "coalesce(x, 0.5) > 1",
+    "CASE WHEN n > 1 THEN 1 ELSE 2.5 END > 1",
+    "s || n || d || day <> 'f || t'",
+    "length(s || 'x') > 1",
+    "CAST(d AS DECIMAL(10, 1)) > CAST(0.1 AS DECIMAL(5, 1))",
+    "d < 100000000000000000000",
+    "day + 1 > DATE '2020-01-01' AND t > '2020-01-01'",
+    "st.y IS NULL AND st.y + 1 > n",
+]
+KINDS: dict[str, Any] = {
+    "n": "long",
+    "d": "decimal(5,2)",
+    "wide": "decimal(38,10)",
+    "f": "float",
+    "x": "double",
+    "y": "double",
+    "s": "string",
+    "b": "binary",
+    "t": "timestamp",
+    "day": "date",
+    "st": StructType([Field("y", "integer")]),
+}
+
+
+@pytest.mark.parametrize("sql", ELSEWHERE)
+def test_operands_that_come_to_other_values_in_spark_are_refused(tmp_path: Path, sql: str) -> None:
+    table = DeltaTable.create(tmp_path, Schema([Field(name, kind) for name, kind in KINDS.items()]))
+    with pytest.raises(exceptions.UnsupportedError, match="as Spark does"):
+        table.alter.add_constraint({"c": sql})
+    assert DeltaTable(tmp_path).version() == 0
+
+
+@pytest.mark.parametrize("sql", ALIKE)
+def test_operands_that_come_to_the_same_values_are_taken(tmp_path: Path, sql: str) -> None:
+    table = DeltaTable.create(tmp_path, Schema([Field(name, kind) for name, kind in KINDS.items()]))
+    table.alter.add_constraint({"c": sql})
+
+
 GENERATED = [
     ("id * 2", "long", [2, 4, None]),
     ("CAST(t AS DATE)", "date", [date(2024, 5, 6), date(1969, 12, 31), None]),

@@ -9,7 +9,7 @@ double, so that none equals `0.1`.
 
 Refused: `/`, which gives fractions in Spark and integers here; double quotes, which mean text there and a column here;
 casts of times and floats to text, which Spark spells in another way, and of times to numbers and back, which it counts
-in seconds.
+in seconds; operands of types that make other values there, see `operand_types`.
 
 Spec: "Column Invariants", "CHECK Constraints", "Generated Columns".
 """
@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 
 from ..._native.expr import Expression
 from ...exceptions import EskerError, InvalidArgumentError, UnsupportedError
+from .operand_types import check_operands
 
 _FUNCTIONS = {"abs", "cast", "coalesce", "length", "lower", "upper"}
 _KEYWORDS = {
@@ -94,7 +95,7 @@ class TableExpression:
         self._floor: tuple[str, str] | None = None
         self._expression: Expression | None = None
         part = _PART.match(sql)
-        if part is not None and part.group(2) in schema.names:
+        if part is not None and _is_of_days(schema, part.group(2), part.group(1).lower() == "hour"):
             self._part = (part.group(1).lower(), part.group(2))
             self.columns = [part.group(2)]
             return
@@ -114,6 +115,7 @@ class TableExpression:
                 "writer, or drop it before the columns that it reads"
             ) from error
         _check_casts(sql, schema, where)
+        check_operands(sql, schema, where)
         self.columns = self._expression.columns
 
     @property
@@ -140,12 +142,12 @@ class TableExpression:
         return found if data_type is None else found.cast(data_type)
 
 
-def _is_of_days(schema: pa.Schema, name: str) -> bool:
+def _is_of_days(schema: pa.Schema, name: str, only_times: bool = False) -> bool:
     """Whether a column has days, or times."""
     if name not in schema.names:
         return False
     kind = schema.field(name).type
-    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+    return bool(pa.types.is_timestamp(kind) or (pa.types.is_date(kind) and not only_times))
 
 
 def _check(sql: str, where: str) -> None:
