@@ -19,7 +19,7 @@ The texts are taken apart once more, with Spark's types. What is not understood 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -120,7 +120,7 @@ class _Judge:
 
     def __init__(self, sql: str, schema: pa.Schema, where: str) -> None:
         self._sql = sql
-        self._schema = schema
+        self._columns = {field.name: field.type for field in schema}
         self._where = where
         self._tokens: list[tuple[str, str, int, int]] = []
         self._at = 0
@@ -322,19 +322,11 @@ class _Judge:
         return self._column(text)
 
     def _column(self, first: str) -> _Kind:
-        names = [first.strip("`")]
+        found = _found(self._columns, first)
         while self._take("."):
-            names.append(self._next()[1].strip("`"))
-        fields = list(self._schema)
-        found: pa.DataType | None = None
-        for name in names:
-            exact = [field for field in fields if field.name == name]
-            matching = exact or [field for field in fields if field.name.lower() == name.lower()]
-            if len(matching) != 1:
-                raise _NotUnderstoodError
-            found = matching[0].type
             fields = list(found) if pa.types.is_struct(found) else []
-        return _UNKNOWN if found is None else _of_type(found)
+            found = _found({field.name: field.type for field in fields}, self._next()[1])
+        return _of_type(found)
 
     def _list(self) -> list[_Kind]:
         """The arguments up to the parenthesis that ends them."""
@@ -418,6 +410,17 @@ class _Judge:
         if kind != "number" or not text.isdigit():
             raise _NotUnderstoodError
         return text
+
+
+def _found(fields: Mapping[str, pa.DataType], written: str) -> pa.DataType:
+    """The type of a column, or of a field, as it is written, in any case."""
+    name = written.strip("`")
+    if name in fields:
+        return fields[name]
+    matching = [kind for known, kind in fields.items() if known.lower() == name.lower()]
+    if len(matching) != 1:
+        raise _NotUnderstoodError
+    return matching[0]
 
 
 def _literal(text: str) -> _Kind:
