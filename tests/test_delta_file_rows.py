@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from esker._native.delta import FileRows
 from esker._native.store import Store
+from esker.delta import DeltaTable, WriterProperties, write_deltalake
 from esker.exceptions import CorruptFileError, EskerError, InvalidArgumentError
 from tests.rounds import rounds
 
@@ -173,3 +174,18 @@ def test_what_the_parquet_library_gives_up_on_is_an_error_and_nothing_is_printed
             break
     assert given_up > 1
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("compression", ["UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW"])
+def test_few_rows_change_whatever_files_are_compressed_with(tmp_path: Path, compression: Any) -> None:
+    properties = WriterProperties(compression=compression)
+    given = pa.table({"id": range(1000), "s": ["a", "b"] * 500})
+    vectors: dict[str, str | None] = {"delta.enableDeletionVectors": "true"}
+    write_deltalake(tmp_path, given, writer_properties=properties, configuration=vectors)
+    DeltaTable(tmp_path).update({"s": "'new'"}, predicate="id = 7")
+    arrived = pa.table({"id": [9, 2000], "s": ["merged", "added"]})
+    merge = DeltaTable(tmp_path).merge(arrived, "t.id = s.id", source_alias="s", target_alias="t")
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    found = dict(zip(*DeltaTable(tmp_path).to_pyarrow_table().select(["id", "s"]).to_pydict().values(), strict=True))
+    want = dict(zip(*given.to_pydict().values(), strict=True)) | {7: "new", 9: "merged", 2000: "added"}
+    assert found == want

@@ -25,6 +25,7 @@ _NARROW_ROWS = 256 * 1024
 _NUMBERS = ("BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE")
 _SPARSE = 16
 """One row of so many at most is chosen where the others are skipped rather than read and dropped."""
+_ONLY_PYARROW = frozenset({"BROTLI"})
 
 
 class OpenParquet:
@@ -89,7 +90,13 @@ class OpenParquet:
             return False
         # Times of 96 bits are read by pyarrow, which makes them microseconds.
         schema = self.metadata.schema
-        return all(schema.column(index).physical_type != "INT96" for index in range(len(schema)))
+        if any(schema.column(index).physical_type == "INT96" for index in range(len(schema))):
+            return False
+        # So are pages that are compressed in a way that only pyarrow has.
+        found = (self.metadata.row_group(group) for group in groups)
+        return all(
+            group.column(index).compression not in _ONLY_PYARROW for group in found for index in range(len(schema))
+        )
 
     def chosen(
         self, names: list[str], groups: Sequence[int], rows: pa.Array, place: tuple[Store, str]
