@@ -17,7 +17,7 @@ import pytest
 from esker import exceptions
 from esker._native.delta import ColumnSplice
 from esker._native.store import Store
-from esker.delta import DeltaTable, WriterProperties, write_deltalake
+from esker.delta import AddAction, DeltaTable, Field, Schema, WriterProperties, write_deltalake
 from esker.delta.change.column_copies import ColumnCopies
 from tests.delta_rows import rows
 from tests.test_delta_delete import entry, read_by_theirs
@@ -145,6 +145,21 @@ def test_files_without_the_column_get_it(tmp_path: Path, copies: list[str]) -> N
     assert read_by_theirs(tmp_path).sort_by("id").to_pydict() == {
         "id": [1, 2, 3], "a": ["x", "y", "z"], "b": [10.0, 20.0, 1.5]
     }  # fmt: skip
+
+
+def test_no_column_comes_to_lie_beside_one_of_its_name_in_another_case(tmp_path: Path, copies: list[str]) -> None:
+    table = DeltaTable.create(tmp_path, Schema([Field("id", "long"), Field("v", "string"), Field("n", "long")]))
+    pq.write_table(pa.table({"id": range(100), "V": ["a"] * 100, "n": range(100)}), tmp_path / "theirs.parquet")
+    size = (tmp_path / "theirs.parquet").stat().st_size
+    theirs = AddAction("theirs.parquet", size, {}, 0, True, json.dumps({"numRecords": 100}))
+    table.create_write_transaction([theirs], "append", table.schema())
+    DeltaTable(tmp_path).update({"v": "'new'"}, predicate="id = 3")
+    assert not copies
+    (file,) = DeltaTable(tmp_path).file_uris()
+    assert pq.read_schema(file).names == ["id", "v", "n"], "Spark reads no file with V and v"
+    found = DeltaTable(tmp_path).to_pyarrow_table().sort_by("id")
+    assert found["v"].to_pylist() == deltalake.DeltaTable(tmp_path).to_pyarrow_table().sort_by("id")["v"].to_pylist()
+    assert found["v"].to_pylist() == [None] * 3 + ["new"] + [None] * 96
 
 
 def test_partitions_stay_and_rows_that_constraints_refuse_are_refused(tmp_path: Path, copies: list[str]) -> None:

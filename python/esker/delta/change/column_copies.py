@@ -162,7 +162,8 @@ class ColumnCopies:
         """A copy of a file to be, None if its rows have to be written anew.
 
         They have to where it is small, where rows of it are deleted, where the log has no statistics of it, where how
-        its values are meant is said of all columns together, and where a column of a row group would take much memory.
+        its values are meant is said of all columns together, where a column has its name in another case, and where a
+        column of a row group would take much memory.
         """
         if not self._is_possible or found.file.deletion_vector is not None or not found.statistics:
             return None
@@ -172,11 +173,20 @@ class ColumnCopies:
         groups = splice.row_groups
         if not splice.fits or not groups or not all(groups):
             return None
-        most = self._most_bytes(self._table.scan.footer(found.file))
+        footer = self._table.scan.footer(found.file)
+        if self._meets_other_case(footer):
+            return None
+        most = self._most_bytes(footer)
         if most > self._table.budget.column:
             return None
         self._most = max(self._most, most)
         return splice
+
+    def _meets_other_case(self, metadata: pq.FileMetaData) -> bool:
+        """Whether a new column would lie beside one whose name differs only by case, which Spark does not read."""
+        there = {metadata.schema.column(index).path.partition(".")[0] for index in range(metadata.num_columns)}
+        lowered = {name.lower() for name in there}
+        return not self._only and any(name not in there and name.lower() in lowered for name in self._columns)
 
     def _most_bytes(self, metadata: pq.FileMetaData) -> int:
         """Bytes of the largest column of a row group that would be held."""
