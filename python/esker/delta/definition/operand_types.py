@@ -111,7 +111,7 @@ def check_operands(sql: str, schema: pa.Schema, where: str) -> None:
     """
     try:
         _Judge(sql, schema, where).judge()
-    except _NotUnderstoodError:
+    except (_NotUnderstoodError, RecursionError):
         return
 
 
