@@ -1,8 +1,10 @@
 //! Merge, Project, DataReplacement: columns are added, dropped, or get other data files.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use esker_file::schema::Schema;
 use esker_proto::lance::table as pb;
 
 use prost::Message;
@@ -78,6 +80,10 @@ pub(super) fn merge(base: &Manifest, fragments: &[Fragment], schema: &NewSchema)
     };
     set_map(&mut draft.raw, field::SCHEMA_METADATA, &message)?;
     // What indices know of columns that lie in other files now is of before.
+    let moved = match moved.is_empty() {
+        true => moved,
+        false => indices::with_parents(&schema.schema()?, &moved),
+    };
     let indices = indices::forget_fragments(base, &changed, &moved)?;
     draft.index_section = indices::keep_columns(indices.as_ref(), &ids)?;
     Ok(draft)
@@ -97,14 +103,15 @@ pub(super) fn without_moved(indices: Vec<Index>, read: &Manifest, base: &Manifes
             then.insert(fragment.id(), fragment);
         }
     }
-    let schema = read.schema()?;
+    let schemas = [read.schema()?, base.schema()?];
     let mut moved: Vec<(u64, HashSet<i32>)> = Vec::new();
     for fragment in base.fragments() {
         let fragment = fragment?;
         if let Some(before) = then.get(&fragment.id()) {
             let fields = moved_fields(before, &fragment);
             if !fields.is_empty() {
-                moved.push((fragment.id(), indices::with_parents(schema.as_ref(), &fields)));
+                let around = |fields, schema: &Arc<Schema>| indices::with_parents(schema, &fields);
+                moved.push((fragment.id(), schemas.iter().fold(fields, around)));
             }
         }
     }
