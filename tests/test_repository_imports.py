@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -232,21 +232,28 @@ def many(repo: Repository, outside: Path) -> ImportManager:
 
 @contextmanager
 def interrupted(manager: ImportManager) -> Iterator[None]:
-    """Ctrl-C as soon as an import has listed something."""
+    """Ctrl-C as soon as an import has listed something, and somebody waits for it."""
+    main = threading.main_thread().ident or 0
+
+    def waits() -> bool:
+        frames = traceback.walk_stack(sys._current_frames()[main])
+        return any(frame.f_code.co_filename == import_data.__file__ for frame, _ in frames)
 
     def interrupt() -> None:
-        while not manager.import_id or manager.status().ingested_objects == 0:
-            time.sleep(0.001)
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        while not manager.import_id or manager.status().ingested_objects == 0 or not waits():
+            if over.wait(0.001):
+                return
+        signal.pthread_kill(main, signal.SIGINT)
 
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    thread = threading.Thread(target=interrupt)
+    thread, over = threading.Thread(target=interrupt), threading.Event()
     thread.start()
     try:
         with pytest.raises(KeyboardInterrupt):
             yield
-        thread.join()
     finally:
+        over.set()
+        thread.join()
         signal.signal(signal.SIGINT, handler)
 
 
