@@ -178,6 +178,14 @@ impl StoreError {
         }
     }
 
+    /// The same without the system's code, by which writers know that nothing was done.
+    pub(crate) fn in_doubt(mut self) -> Self {
+        if let Self::Io { os_code, .. } = &mut self {
+            *os_code = None;
+        }
+        self
+    }
+
     /// Whether there is no such object.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. })

@@ -480,7 +480,9 @@ impl Store for ObjectAdapter {
             match self.inner.delete(&location).await {
                 Ok(()) | Err(object_store::Error::NotFound { .. }) => return Ok(()),
                 Err(error) if tries < TRIES && outcome::is_worth_another_try(&error) => pause(tries).await,
-                Err(error) => return Err(self.fail(path, "delete", error)),
+                Err(error) if tries == 1 => return Err(self.fail(path, "delete", error)),
+                // What is denied now may have been done by a try before, whose reply was none.
+                Err(error) => return Err(self.fail(path, "delete", error).in_doubt()),
             }
         }
     }

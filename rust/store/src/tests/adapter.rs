@@ -28,6 +28,8 @@ struct Lossy {
     sends_twice: AtomicBool,
     deletes_singly: AtomicBool,
     conflicts: AtomicBool,
+    /// How many replies to deletes are lost, until all others are denied.
+    denies_behind: Option<AtomicUsize>,
     /// How many replies to reads and listings break off.
     broken: AtomicUsize,
 }
@@ -87,6 +89,20 @@ impl ObjectStore for Lossy {
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        if let Some(lost) = &self.denies_behind {
+            let is_lost = lost.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_ok();
+            let error = match is_lost {
+                true => Error::Generic {
+                    store: "lossy",
+                    source: "no reply".into(),
+                },
+                false => Error::PermissionDenied {
+                    path: "x".into(),
+                    source: "status code: 403 Forbidden".into(),
+                },
+            };
+            return stream::once(async move { Err(error) }).boxed();
+        }
         if !self.deletes_singly.load(SeqCst) {
             return self.inner.delete_stream(locations);
         }
@@ -187,6 +203,20 @@ fn test_a_reply_that_breaks_off_is_asked_for_again() {
     inner.broken.store(usize::MAX, SeqCst);
     assert_eq!(block_on(store.get("x")).unwrap_err().kind(), "io");
     assert_eq!(block_on(store.list("")).unwrap_err().kind(), "io");
+}
+
+#[test]
+fn test_a_delete_that_is_denied_may_have_been_done_before() {
+    for (lost, code) in [(0, Some(13)), (1, None)] {
+        let inner = Lossy {
+            denies_behind: Some(AtomicUsize::new(lost)),
+            ..Lossy::default()
+        };
+        let store = ObjectAdapter::new("lossy://bucket", Arc::new(inner), "t", ObjectOptions::default()).unwrap();
+        let store: StoreRef = Arc::new(store);
+        let error = block_on(store.delete("x")).unwrap_err();
+        assert_eq!((error.kind(), error.os_code()), ("io", code), "{error}");
+    }
 }
 
 #[test]
