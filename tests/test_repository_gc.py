@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ from esker._native.fault import FaultStore
 from esker._native.graveler import SortedNames
 from esker._native.store import Store
 from esker.exceptions import CommitConflictError, IOFailedError, NotFoundError
-from esker.repo import ObjectInfo, Repository, repository
+from esker.repo import ObjectInfo, Repository, import_data, repository
 from esker.repo.filesystem import RepositoryFileSystem
 from esker.repo.objects.batches import table as objects_table
 from esker.repo.refs import gc_runs
@@ -295,6 +296,25 @@ def test_an_import_of_what_the_repository_has_itself_is_no_garbage(tmp_path: Pat
     main.import_data("own").object(f"{repo.uri}/{address}", "b").run()
     repo.gc(dry_run=False, grace_s=-3600)
     assert main.object("b").reader("r").read() == "text"
+
+
+def test_what_an_earlier_release_imported_of_a_repository_with_escapes_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = f"file://{tmp_path}/my%20lake"
+    repo = Repository.create(uri)
+    main = repo.branch("main")
+    main.object("a").upload("bytes")
+    own = main.object("a").stat().physical_address
+    main.reset_changes()
+
+    def with_escapes(core: Any, found: Any, address: str, destination: str) -> Iterator[None]:
+        yield found.add(destination, f"local://{tmp_path}/my%20lake/{own}", 5, 0)
+
+    monkeypatch.setattr(import_data, "_one", with_escapes)
+    main.import_data("own").object(f"{uri}/{own}", "one").run()
+    Repository(uri).gc(dry_run=False, grace_s=-3600)
+    assert (tmp_path / "my lake" / own).read_text() == "bytes"
 
 
 def test_a_collection_goes_by_the_retention_that_holds_when_it_begins(tmp_path: Path) -> None:

@@ -102,6 +102,17 @@ def roots_of(uri: str) -> list[str]:
     return [root + "/" for root in dict.fromkeys((_canonical(address), uri_of(address).rstrip("/")))]
 
 
+def kept_roots(uri: str) -> list[str]:
+    """The same with the escapes of the URI, too, as releases before wrote addresses: what these lead to is kept.
+
+    Example:
+        >>> from esker.repo.objects.address import kept_roots
+        >>> kept_roots("s3://bucket/my%20lake")
+        ['s3://bucket/my lake/', 's3://bucket/my%20lake/']
+    """
+    return list(dict.fromkeys([*roots_of(uri), uri.removeprefix("file://").rstrip("/") + "/"]))
+
+
 def plain_root(uri: str) -> str:
     """How URIs without escapes begin, as other engines read them, that lie in the repository at a URI.
 

@@ -22,7 +22,7 @@ from ...exceptions import CorruptFileError, NotFoundError
 from ...progress import Done, Progress
 from ..committing.needs import ROUGH_S
 from ..core.repository_core import RepositoryCore
-from ..objects.address import roots_of
+from ..objects.address import kept_roots
 from ..objects.batches import table
 from ..refs.clock import elapsed_s, moment, store_time, wait_until_after
 from ..refs.commits import Commit
@@ -219,7 +219,7 @@ class _Marks:
         self._progress = progress
         self._alive = alive
         self._seen: set[bytes] = set()
-        self._roots = roots_of(core.uri)
+        self._roots = kept_roots(core.uri)
         self.expired = expired
         self.alive: Callable[[], None] = lambda: None
 
