@@ -349,6 +349,29 @@ def test_an_import_of_own_objects_is_kept_by_whatever_name_it_was_made(
     assert main.object(f"many/{many.rpartition('/')[2]}").reader("r").read() == "prefix/a"
 
 
+@pytest.mark.parametrize("above", [False, True])
+def test_a_repository_that_is_moved_keeps_what_it_imports_of_itself(tmp_path: Path, above: bool) -> None:
+    old, new = tmp_path / "old" / "repo", tmp_path / "new" / "repo"
+    repo = Repository.create(old)
+    (old.parent / "other").mkdir()
+    (old.parent / "other" / "data").write_text("other")
+    main = repo.branch("main")
+    main.object("a").upload("bytes")
+    own = main.object("a").stat().physical_address
+    main.reset_changes()
+    main.import_data("own").prefix(str(old.parent if above else old / "data"), "of").run()
+    path = f"of/repo/{own}" if above else f"of/{own.removeprefix('data/')}"
+    stat = main.object(path).stat()
+    assert (stat.address_type, stat.physical_address) == ("relative", own)
+    assert not above or main.object("of/other/data").stat().physical_address == f"local://{old.parent}/other/data"
+    new.parent.mkdir()
+    old.rename(new)
+    moved = Repository(new)
+    moved.gc(dry_run=False, grace_s=-3600)
+    assert moved.branch("main").object(path).reader("r").read() == "bytes"
+    assert not [found for found in moved.fsck() if own in found]
+
+
 def test_names_beyond_what_memory_holds_come_out_in_order(tmp_path: Path) -> None:
     numbers = list(range(100))
     random.Random(1).shuffle(numbers)

@@ -169,14 +169,19 @@ class StagedPaths:
 
 @final
 class ImportedObjects:
-    """Imported objects (references to objects outside of the repository), sorted by path. Of equal paths, the last one wins.
+    """Imported objects (references to objects elsewhere, or to the repository's own), sorted by path. Of equal paths, the
+    last one wins.
 
     Args:
         folder: Of this machine and there: what is more than memory should hold is written there.
+        own_roots: How addresses begin that lie in the repository, without `local://`.
+        own_below: How they go on where folders of its own objects are: of these the address is relative to the root.
         memory_bytes: About how much is held.
     """
 
-    def __new__(cls, folder: str, *, memory_bytes: int = 33_554_432) -> ImportedObjects: ...
+    def __new__(
+        cls, folder: str, *, own_roots: list[str], own_below: str, memory_bytes: int = 33_554_432
+    ) -> ImportedObjects: ...
     def add_batch(self, listed: ListedObjects, root: str, below: str) -> bool:
         """Adds a batch of a listing; False at its end.
 

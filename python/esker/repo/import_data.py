@@ -18,9 +18,10 @@ from .committing.new_commit import NewCommit
 from .committing.staged_commit import commit_staging
 from .core.repository_core import RepositoryCore
 from .errors import NoChangesError
-from .objects.address import address_of, folder_uri, object_address, place_of, spelled
+from .objects.address import address_of, folder_uri, object_address, place_of, roots_of, spelled
 from .objects.staging import Staging
 from .refs.commits import Commit
+from .refs.layout import DATA
 from .sdk_names import LacksNames
 from .text import check_text
 
@@ -189,7 +190,7 @@ class ImportManager:
         core, branch = self._core, self._branch
         core.check_unprotected(branch)
         with tempfile.TemporaryDirectory(prefix="esker-import-") as folder:
-            staging = _Imports(folder)
+            staging = _Imports(folder, core.uri)
             staging.begin(core.head(branch))
             for uri, destination, is_prefix in self.sources:
                 place, is_own = spelled((address_of if is_prefix else object_address)(uri), core.uri)
@@ -223,9 +224,11 @@ class ImportManager:
 class _Imports(Staging):
     """What is committed of an import: sorted in files, where it is more than memory should hold."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, repository: str) -> None:
         super().__init__()
-        self.objects = ImportedObjects(folder, memory_bytes=MEMORY_BYTES)
+        # A repository that is moved takes its own objects with it.
+        own = roots_of(repository)
+        self.objects = ImportedObjects(folder, own_roots=own, own_below=DATA, memory_bytes=MEMORY_BYTES)
         self._stream: ChangeStream | None = None
 
     @contextmanager

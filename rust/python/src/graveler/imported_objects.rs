@@ -19,13 +19,15 @@ pub(super) const LOCAL: &str = "local://";
 /// Microseconds in a second.
 const SECOND: i64 = 1_000_000;
 
-/// Imported objects (references to objects outside of the repository), sorted by path in bounded memory.
+/// Imported objects (references to objects elsewhere, or to the repository's own), sorted by path in bounded memory.
 #[pyclass(name = "ImportedObjects", module = "esker._native.graveler", frozen)]
 pub(crate) struct PyImportedObjects(Mutex<Imported>);
 
 struct Imported {
     sorter: Sorter,
     encoder: EntryEncoder,
+    own_roots: Vec<String>,
+    own_below: String,
     path: String,
     address: String,
     checksum: String,
@@ -41,6 +43,13 @@ impl Imported {
             ));
         }
         join(&mut self.address, root, &meta.path);
+        let address_type = match own_start(&self.address, &self.own_roots, &self.own_below) {
+            Some(start) => {
+                self.address.drain(..start);
+                AddressType::Relative
+            }
+            None => AddressType::Full,
+        };
         checksum_of(&mut self.checksum, meta, &self.address);
         let time = meta.last_modified_us.map(|time| {
             // The remainder of a second is below 10^9.
@@ -49,7 +58,7 @@ impl Imported {
         });
         let entry = EntryRef {
             address: &self.address,
-            address_type: AddressType::Full,
+            address_type,
             last_modified: time,
             size: i64::try_from(meta.size).map_err(|_| {
                 GravelerError::invalid(format!("{}: expected a size, found {}", self.address, meta.size))
@@ -67,6 +76,14 @@ fn join(text: &mut String, start: &str, end: &str) {
     text.clear();
     text.push_str(start);
     text.push_str(end);
+}
+
+/// Where the address of one of the repository's own objects, which lie in folders below `below`, goes on behind its root.
+fn own_start(address: &str, roots: &[String], below: &str) -> Option<usize> {
+    let place = address.strip_prefix(LOCAL).unwrap_or(address);
+    let own = roots.iter().find_map(|root| place.strip_prefix(root.as_str()))?;
+    let in_folder = own.strip_prefix(below)?.contains('/');
+    in_folder.then(|| address.len() - own.len())
 }
 
 /// A substitute for the hash of the bytes, which an import does not read: made of the object's metadata, so that it changes when the object
@@ -87,11 +104,13 @@ impl PyImportedObjects {
 #[pymethods]
 impl PyImportedObjects {
     #[new]
-    #[pyo3(signature = (folder, *, memory_bytes = 33_554_432))]
-    fn new(folder: PathBuf, memory_bytes: usize) -> Self {
+    #[pyo3(signature = (folder, *, own_roots, own_below, memory_bytes = 33_554_432))]
+    fn new(folder: PathBuf, own_roots: Vec<String>, own_below: String, memory_bytes: usize) -> Self {
         PyImportedObjects(Mutex::new(Imported {
             sorter: Sorter::new(&folder, "import", memory_bytes),
             encoder: EntryEncoder::default(),
+            own_roots,
+            own_below,
             path: String::new(),
             address: String::new(),
             checksum: String::new(),
