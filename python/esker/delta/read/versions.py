@@ -69,7 +69,11 @@ def commit_times(store: Store, *, in_commit: bool) -> dict[int, int]:
         version = int(match.group(1))
         time, before = (meta.last_modified_us or 0) // 1000, last
         if in_commit:
-            stamp = commit_info(store, version).get("inCommitTimestamp")
+            try:
+                stamp = commit_info(store, version).get("inCommitTimestamp")
+            except NotFoundError:
+                # It was cleaned up since the listing.
+                continue
             if isinstance(stamp, int):
                 time, before = stamp, sure
                 sure = stamp if sure is None else max(stamp, sure + 1)

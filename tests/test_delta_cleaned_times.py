@@ -1,0 +1,51 @@
+"""Versions by their times, and feeds up to a time, where a clean-up has taken entries of the log, or is at work."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from esker.delta import DeltaTable, write_deltalake
+from tests.tree_branches import meanwhile, watched_stores
+
+
+def _entry(path: Path, version: int) -> Path:
+    return path / "_delta_log" / f"{version:020}.json"
+
+
+def _table(path: Path, *, in_commit: bool) -> list[datetime]:
+    """A table of four versions with a checkpoint of version 2; for each version a time before the next one."""
+    on: dict[str, str | None] = {"delta.enableChangeDataFeed": "true"}
+    on["delta.enableInCommitTimestamps"] = str(in_commit).lower()
+    moments = []
+    for number in range(4):
+        write_deltalake(path, pa.table({"id": [number]}), mode="append", configuration=None if number else on)
+        time.sleep(0.01)
+        moments.append(datetime.now(UTC))
+        time.sleep(0.01)
+    DeltaTable(path, version=2).create_checkpoint()
+    return moments
+
+
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("how", ["open", "feed"])
+def test_an_entry_that_is_cleaned_up_while_times_are_read_is_none(tmp_path: Path, how: str, version: int) -> None:
+    moments = _table(tmp_path, in_commit=True)
+
+    def clean() -> None:
+        for gone in range(version + 1):
+            _entry(tmp_path, gone).unlink()
+
+    with watched_stores() as watched:
+        table = DeltaTable(tmp_path)
+        watched["f"] = meanwhile(clean, verb="get", part=_entry(tmp_path, version).name)
+        if how == "open":
+            table.load_as_version(moments[2])
+            assert table.version() == 2
+        else:
+            assert pa.table(table.load_cdf(2))["id"].to_pylist() == [2, 3]
+    assert not _entry(tmp_path, version).exists()
