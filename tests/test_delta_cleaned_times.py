@@ -6,10 +6,12 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+import deltalake
 import pyarrow as pa
 import pytest
 
 from esker.delta import DeltaTable, write_deltalake
+from esker.exceptions import NotFoundError
 from tests.tree_branches import meanwhile, watched_stores
 
 
@@ -49,3 +51,18 @@ def test_an_entry_that_is_cleaned_up_while_times_are_read_is_none(tmp_path: Path
         else:
             assert pa.table(table.load_cdf(2))["id"].to_pylist() == [2, 3]
     assert not _entry(tmp_path, version).exists()
+
+
+@pytest.mark.parametrize("in_commit", [False, True])
+def test_a_time_of_a_version_that_was_cleaned_up_opens_no_older_one(tmp_path: Path, in_commit: bool) -> None:
+    moments = _table(tmp_path, in_commit=in_commit)
+    _entry(tmp_path, 1).unlink()
+    table = DeltaTable(tmp_path)
+    with pytest.raises(NotFoundError, match="version 1 of .* was cleaned up, which may be of that time"):
+        table.load_as_version(moments[1])
+    assert table.version() == 3
+    with pytest.raises(FileNotFoundError):
+        deltalake.DeltaTable(tmp_path).load_as_version(moments[1])
+    for version in (2, 3):
+        table.load_as_version(moments[version])
+        assert table.version() == version

@@ -98,13 +98,26 @@ def version_at(times: dict[int, int], moment: str | datetime, uri: str, session_
 
     Raises:
         NotFoundError: The table is younger, or what was there has been cleaned up.
+
+    Example:
+        >>> from esker.delta.read.versions import version_at
+        >>> version_at({3: 1_000, 4: 5_000}, "1970-01-01T00:00:02Z", "s3://lake/events")
+        3
     """
     wanted = as_milliseconds(moment, session_timezone)
     before = [version for version, time in times.items() if time <= wanted]
     if not before:
         earliest = min(times.values(), default=0)
         raise NotFoundError(f"no version of {uri} is as old as {moment}: the oldest is of {_shown(earliest)}", uri=uri)
-    return max(before)
+    found = max(before)
+    if found != max(times) and found + 1 not in times:
+        raise NotFoundError(
+            f"version {found + 1} of {uri} was cleaned up, which may be of that time, {moment}; open a version by its "
+            "number",
+            uri=uri,
+            version=found + 1,
+        )
+    return found
 
 
 def _shown(milliseconds: int) -> str:
