@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import deltalake
 import pyarrow as pa
 import pytest
 
+import esker.delta
 from esker.delta import DeltaTable, write_deltalake
 from esker.exceptions import NotFoundError
 from tests.tree_branches import meanwhile, watched_stores
@@ -31,6 +33,10 @@ def _table(path: Path, *, in_commit: bool) -> list[datetime]:
         time.sleep(0.01)
     DeltaTable(path, version=2).create_checkpoint()
     return moments
+
+
+def _ids(library: Any, path: Path, **asked: Any) -> list[int]:
+    return sorted(pa.table(library.DeltaTable(path).load_cdf(**asked))["id"].to_pylist())
 
 
 @pytest.mark.parametrize("version", [0, 1])
@@ -66,3 +72,21 @@ def test_a_time_of_a_version_that_was_cleaned_up_opens_no_older_one(tmp_path: Pa
     for version in (2, 3):
         table.load_as_version(moments[version])
         assert table.version() == version
+
+
+@pytest.mark.parametrize("asked", [{}, {"starting_version": 0}, {"starting_version": 1}], ids=str)
+@pytest.mark.parametrize("gone", [[0, 1], [1]], ids=str)
+def test_a_feed_up_to_a_time_does_not_leave_out_versions_that_were_cleaned_up(
+    tmp_path: Path, gone: list[int], asked: dict[str, int]
+) -> None:
+    moments = _table(tmp_path, in_commit=False)
+    for version in gone:
+        _entry(tmp_path, version).unlink()
+    until = {"ending_timestamp": moments[1].isoformat()}
+    with pytest.raises(Exception, match=r"Invalid table version|gap"):
+        _ids(deltalake, tmp_path, **asked, **until)
+    with pytest.raises(NotFoundError, match=r"was cleaned up, .*; starting_version=2 reads what is there"):
+        _ids(esker.delta, tmp_path, **asked, **until)
+    if 0 in gone:
+        assert _ids(esker.delta, tmp_path, starting_version=2, ending_timestamp=moments[2].isoformat()) == [2]
+        assert _ids(esker.delta, tmp_path, starting_version=2, **until) == []

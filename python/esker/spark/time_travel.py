@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from esker.delta.read.feed_range import check_none_before
+from esker.delta.read.feed_range import check_all_there, check_none_before
 from esker.delta.read.versions import as_milliseconds, version_at
 from esker.exceptions import InvalidArgumentError, NotFoundError
 from esker.spark.options import ChangeRange
@@ -50,7 +50,8 @@ def version_range_of(table: DeltaTable, changes: ChangeRange, zone: str | None) 
     Raises:
         InvalidArgumentError: It starts after the newest version or after its end, or a time means different versions
             in different zones.
-        NotFoundError: Versions were cleaned up that may be since the time with which it starts.
+        NotFoundError: Versions were cleaned up that may be since the time with which it starts, or up to that with
+            which it ends.
     """
     newest, times = table.version(), {} if changes.is_numbered else table._commit_times()
     start, end = changes.starting_version, changes.ending_version
@@ -64,6 +65,7 @@ def version_range_of(table: DeltaTable, changes: ChangeRange, zone: str | None) 
             return max((v for v, time in times.items() if time <= as_milliseconds(until, name)), default=-1)
 
         end = _certain(last, until, zone, "endingTimestamp")
+        check_all_there(start or 0, end, times, "startingVersion")
     start, end = start or 0, newest if end is None else min(end, newest)
     if start > newest:
         raise InvalidArgumentError(

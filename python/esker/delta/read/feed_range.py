@@ -59,12 +59,15 @@ class FeedRange:
 
         Raises:
             InvalidArgumentError: The versions end before they start, or start behind the newest.
-            NotFoundError: Versions were cleaned up that may be since the time with which it starts.
+            NotFoundError: Versions were cleaned up that may be since the time with which it starts, or up to that
+                with which it ends.
         """
         if self.ending_version is not None:
             self._checked(self.starting_version, self.ending_version, newest)
         since = _first_since(self.starting_version, self.starting_timestamp, times, newest, session_timezone)
         until = _last_until(self.ending_version, self.ending_timestamp, times, session_timezone)
+        if self.ending_timestamp is not None and until is not None and until != self.ending_version:
+            check_all_there(since or 0, until, times, "starting_version")
         is_timed = self.starting_timestamp is not None or self.ending_timestamp is not None
         if is_timed and until is not None and until < (since or 0) <= newest:
             return None
@@ -136,6 +139,31 @@ def check_none_before(since: int, times: Mapping[int, int], advice: str) -> None
             f"version {since} is the first one since that time that is there, and nobody can tell whether those that "
             f"were cleaned up before it are since then, too; {advice} reads what is there",
             version=since,
+        )
+
+
+def check_all_there(start: int, until: int, times: Mapping[int, int], option: str) -> None:
+    """Checks that the last version up to a time is not only the last of those that were not cleaned up.
+
+    Args:
+        start: The version that a feed starts with.
+        until: The last version that was made at that time or before, -1 if there is none.
+        times: When versions were made, of those whose entries are there.
+        option: What says where a feed starts.
+
+    Raises:
+        NotFoundError: Versions after it were cleaned up that the feed has if they were made by that time.
+
+    Example:
+        >>> from esker.delta.read.feed_range import check_all_there
+        >>> check_all_there(0, 1, {0: 10**12, 1: 2 * 10**12, 2: 3 * 10**12}, "starting_version")
+    """
+    following = min((version for version in times if version > until), default=until + 1)
+    if max(start, until + 1) < following:
+        raise NotFoundError(
+            f"version {following - 1} was cleaned up, and nobody can tell whether it was made by the time with which "
+            f"the feed ends; {option}={following} reads what is there",
+            version=following - 1,
         )
 
 
