@@ -163,6 +163,21 @@ def test_columns_are_updated_as_by_pylance(uri: str, version: str, number: int) 
     same_lineage(lance.dataset(uri + "1"), esker.dataset(uri + "1"))
 
 
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("value", [[1], {"z": 1}, [{"x": 9, "y": "z"}], {"q": [{"z": 5}]}], ids=str)
+def test_new_lists_and_structs_are_whole_to_pylance_after_it_updated_them(uri: str, value: Any, version: str) -> None:
+    new = pa.table({"id": [0, 1], "c": [value, None]})
+    dataset = esker.write_dataset(pa.table({"id": [0, 1]}), uri, data_storage_version=version)
+    dataset.add_columns(new.select(["c"]))
+    theirs = lance.dataset(uri)
+    fragment, fields = theirs.get_fragments()[0].update_columns(new.slice(1), "id")
+    operation = lance.LanceOperation.Update([], [fragment], [], fields, update_mode="rewrite_columns")
+    theirs = lance.LanceDataset.commit(uri, operation, read_version=2)
+    theirs.validate()
+    esker.dataset(uri).validate()
+    assert theirs.to_table() == esker.dataset(uri).to_table() == new
+
+
 def test_what_does_not_fit_is_refused(uri: str) -> None:
     fragment = _table(uri).get_fragments()[0]
     for wrong, left_on, error in (

@@ -107,7 +107,7 @@ class ColumnWriter:
         missing = [fragment for fragment in every if keys[fragment.id] not in self._written]
         known = table.manifest.max_field_id
         for fragment, file in self._files_of(table, missing, fields, values):
-            self._written[keys[fragment.id]] = _without_known_structs(file, known)
+            self._written[keys[fragment.id]] = _of_values_alone(file)
         result = []
         for fragment in every:
             file = self._written[keys[fragment.id]]
@@ -263,13 +263,14 @@ def _refuse_parts_of_structs(table: TableVersion, names: list[str]) -> None:
         )
 
 
-def _without_known_structs(file: native.DataFile, max_field_id: int) -> native.DataFile:
-    # A struct around a new field has no column of its own in the file, and another file of the fragment lists it.
-    # Files of 0.1 list no columns.
+def _of_values_alone(file: native.DataFile) -> native.DataFile:
+    # From 2.1 on a struct or list has no column of its own, and pylance names none: not the structs around a new field,
+    # which another file of the fragment lists, and not a new column's, as it takes a file of which nothing but they is
+    # left, since it updated the values, for damaged. Files of 0.1 list no columns.
     if not file.column_indices:
         return file
     listed = list(zip(file.fields, file.column_indices, strict=True))
-    kept = [(field, column) for field, column in listed if column >= 0 or field > max_field_id]
+    kept = [(field, column) for field, column in listed if column >= 0]
     if kept == listed:
         return file
     return native.DataFile(
