@@ -373,6 +373,20 @@ def test_a_history_is_cut_where_the_server_would_cut_it(lake: Repository) -> Non
     assert lake.ref("main").merge_base("main~2") == lake.ref("main~2").get_commit()
 
 
+def test_what_is_younger_than_a_time_is_told_beside_an_old_branch_that_was_merged(lake: Repository) -> None:
+    main, dev = lake.branch("main"), lake.branch("dev").create("main")
+    for n in range(4):
+        dev.object(f"dev/{n}").upload(str(n))
+        dev.commit(f"old {n}", date=1_000_000_000 + n)
+    main.object("main").upload("1")
+    main.commit("young", date=2_000_000_000)
+    dev.merge_into("main", message="merge")
+    since = datetime.fromtimestamp(1_500_000_000, UTC)
+    # The first commit of the repository was made today.
+    assert [commit.message for commit in main.log(since=since)] == ["merge", "young", "Repository created"]
+    assert list(dev.log(since=since)) == []
+
+
 def test_hidden_branches_are_not_listed_as_long_as_they_live(lake: Repository) -> None:
     hidden = lake.branch("hidden").create("main", hidden=True)
     hidden.object("a").upload("1")

@@ -117,7 +117,7 @@ class Reference:
         amount: int | None = None,
         limit: bool = False,
     ) -> Iterator[Commit]:
-        """The commits that led here, the youngest first.
+        """The commits that led here, each before those that it comes from: the youngest generation first.
 
         Args:
             max_amount: At most so many.
@@ -125,19 +125,19 @@ class Reference:
             objects: Only commits that changed one of these paths, against their first parent.
             prefixes: The same for what paths start with.
             first_parent: Only the first parent of each commit.
-            since: A time at which to stop: the first commit that was made then or before is not given any more.
+            since: A time: no commits that were made then or before, nor what only these come from.
             stop_at: A ref at which to stop; its commit is the last.
             amount: With `limit`, at most so many commits; without it of no effect here, where there are no pages.
             limit: Whether `amount` is meant so.
         """
         if limit and amount is not None:
             max_amount = amount if max_amount is None else min(amount, max_amount)
-        commits = self._core.commits.log(self.get_commit().id, first_parent=first_parent)
+        oldest = since.timestamp() if since else None
+        commits = self._core.commits.log(self.get_commit().id, first_parent=first_parent, since=oldest)
         if after is not None:
             commits = islice(dropwhile(lambda commit: commit.id != after, commits), 1, None)
-        if stop_at or since:
-            last = self._core.resolve(stop_at).id if stop_at else None
-            commits = _until(commits, last, since)
+        if stop_at:
+            commits = _until(commits, self._core.resolve(stop_at).id)
         if objects or prefixes:
             commits = touching(self._core, commits, objects or [], prefixes or [])
         yield from islice(commits, max_amount)
@@ -316,11 +316,8 @@ def id_of(reference: ReferenceType) -> str:
     return reference if isinstance(reference, str) else reference.id
 
 
-def _until(commits: Iterator[Commit], last: str | None, since: datetime | None) -> Iterator[Commit]:
-    oldest = since.timestamp() if since else None
+def _until(commits: Iterator[Commit], last: str) -> Iterator[Commit]:
     for commit in commits:
-        if oldest is not None and commit.creation_date <= oldest:
-            return
         yield commit
         if commit.id == last:
             return

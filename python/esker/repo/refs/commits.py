@@ -264,22 +264,30 @@ class CommitStore:
         """The ids that start with some digits."""
         return [path.removeprefix(COMMITS) for path in self._store.list_starting(COMMITS, prefix)]
 
-    def log(self, id: str, *, first_parent: bool = False) -> Iterator[Commit]:
+    def log(self, id: str, *, first_parent: bool = False, since: float | None = None) -> Iterator[Commit]:
         """The commit and those before it, the youngest generation first, each once.
 
-        With `first_parent`, only the first parent of each.
+        Args:
+            id: The commit's.
+            first_parent: Only the first parent of each.
+            since: Seconds since the Unix epoch: no commit that was made then or before, nor what only such come from.
         """
-        start = self.get(id)
-        waiting = [(-start.generation, -start.creation_date, start.id)]
-        seen = {start.id}
+        waiting: list[tuple[int, int, str]] = []
+        seen: set[str] = set()
+
+        def reach(id: str) -> None:
+            if id not in seen:
+                seen.add(id)
+                commit = self.get(id)
+                if since is None or commit.creation_date > since:
+                    heapq.heappush(waiting, (-commit.generation, -commit.creation_date, id))
+
+        reach(self.get(id).id)
         while waiting:
             commit = self.get(heapq.heappop(waiting)[2])
             yield commit
             for parent_id in commit.parents[: 1 if first_parent else None]:
-                if parent_id not in seen:
-                    seen.add(parent_id)
-                    parent = self.get(parent_id)
-                    heapq.heappush(waiting, (-parent.generation, -parent.creation_date, parent.id))
+                reach(parent_id)
 
     def merge_base(self, left: str, right: str) -> Commit | None:
         """The best common ancestor: a commit that both come from, and no other such commit comes from it.
