@@ -9,9 +9,10 @@ from typing import Any, cast
 
 import pytest
 
+from esker._native import graveler
 from esker._native.store import Store
 from esker.exceptions import CommitConflictError, IOFailedError, NotFoundError
-from esker.repo import Repository, repository
+from esker.repo import Commit, Repository, repository
 from esker.repo.refs import gc_runs
 from esker.repo.refs.expired import expired_ids
 from esker.repo.refs.layout import DATA
@@ -213,3 +214,30 @@ def test_a_ref_to_old_content_that_a_collection_without_a_grace_period_missed_is
     assert [branch.id for branch in repo.branches()] == ["b", "main"]
     assert repo.ref("b").object("a").reader().read() == b"new"
     assert not list(repo.fsck())
+
+
+def test_the_content_that_a_merge_of_an_early_server_was_made_into_is_kept(repo: Repository) -> None:
+    main, side = repo.branch("main"), repo.branch("side").create("main")
+    for branch in (main, side):
+        branch.object("x").upload(branch.id)
+        branch.commit(f"of {branch.id}", date=int(time.time() - 9 * DAY))
+    before, merged = main.get_commit(), side.get_commit()
+    side.delete()
+    # Version 0 has the branch that was merged first.
+    record = graveler.Commit(
+        committer="me",
+        message="merge",
+        metarange_id=merged.meta_range_id,
+        creation_date=int(time.time()),
+        metadata={},
+        parents=[merged.id, before.id],
+        generation=3,
+        version=0,
+    )
+    made = Commit.of_record(record)
+    repo._core.commits.add(made)
+    main.reset_to(made.id)
+    made_older(repo.uri, 3 * DAY)
+    repo.change_settings(retention_days=1)
+    assert repo.gc(dry_run=False).expired == 2
+    assert repo.ref(before.id).object("x").reader().read() == b"main"

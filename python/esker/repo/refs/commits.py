@@ -16,6 +16,9 @@ from .commit_packs import PACK_COMMITS, Packs
 from .json_record import WRONG, decode_json
 from .layout import COMMITS
 
+_PARENTS_SWITCHED = 1
+"""The version from which on a merge's first parent is the branch that was merged into."""
+
 
 class FrozenPairs(dict[str, str]):
     """Keys and values that never change: a commit's id is a hash of them, and all who read it share them.
@@ -106,6 +109,16 @@ class Commit(LacksNames):
             record.generation,
             record.version,
         )
+
+    @property
+    def main_parent(self) -> str | None:
+        """The commit that the branch led to before; None for the first one.
+
+        In version 0, that of lakeFS servers until 2021, what was merged comes before it.
+        """
+        if not self.parents:
+            return None
+        return self.parents[0 if self.version >= _PARENTS_SWITCHED else -1]
 
     def record(self) -> graveler.Commit:
         """The record that dumps hold."""

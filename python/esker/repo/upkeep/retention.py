@@ -17,9 +17,9 @@ def active_commits(
 ) -> tuple[list[Commit], list[Commit]]:
     """The commits whose content is kept, and the others.
 
-    Kept are what tags and branches lead to, and from each branch back along first parents all that is younger than
+    Kept are what tags and branches lead to, and from each branch back along main parents all that is younger than
     its retention, with the first that is older: that was the branch's content when the time began. Commits that no
-    other has as its first parent (the last ones of deleted or reset branches, what was merged) are starts like
+    other has as its main parent (the last ones of deleted or reset branches, what was merged) are starts like
     branches, but count only while they are young themselves: among them may be attempts that were refused, because
     they needed expired content. See `led_to`.
 
@@ -55,14 +55,14 @@ def active_commits(
             if walked.get(commit.id, float("inf")) <= oldest:
                 return
             walked[commit.id] = oldest
-            if date(commit) < oldest or not commit.parents:
+            if date(commit) < oldest or commit.main_parent is None:
                 return
-            commit = core.commits.get(commit.parents[0])
+            commit = core.commits.get(commit.main_parent)
 
     heads = tips.heads
     for branch, head in heads.items():
         walk(head, settings.branch_retention_days.get(branch, settings.retention_days))
-    firsts = {commit.parents[0] for commit in commits.values() if commit.parents}
+    firsts = {commit.main_parent for commit in commits.values()}
     head_ids = {head.id for head in heads.values()}
     for commit in commits.values():
         is_start = commit.id not in firsts and commit.id not in head_ids
