@@ -10,12 +10,13 @@ from typing import Any, cast
 import pytest
 
 from esker._native import graveler
+from esker._native.fault import FaultStore
 from esker._native.store import Store
 from esker.exceptions import CommitConflictError, IOFailedError, NotFoundError
 from esker.repo import Commit, Repository, repository
 from esker.repo.refs import gc_runs
 from esker.repo.refs.expired import expired_ids
-from esker.repo.refs.layout import DATA
+from esker.repo.refs.layout import DATA, EXPIRED, RUNS
 from esker.store import stores
 from tests.ages import made_older
 from tests.watched_stores import Watched, in_another_thread
@@ -241,3 +242,31 @@ def test_the_content_that_a_merge_of_an_early_server_was_made_into_is_kept(repo:
     repo.change_settings(retention_days=1)
     assert repo.gc(dry_run=False).expired == 2
     assert repo.ref(before.id).object("x").reader().read() == b"main"
+
+
+@pytest.mark.parametrize("kind", ["tag", "branch"])
+def test_a_ref_that_a_collection_missed_which_died_then_keeps_its_content(
+    repo: Repository, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main = repo.branch("main")
+    for n in range(3):
+        main.object("x").upload(str(n))
+        main.commit(str(n), date=int(time.time() - 9 * DAY))
+    old = repo.ref("main~2").get_commit().id
+    repo.change_settings(retention_days=1)
+    made_older(repo.uri, 5 * DAY)
+
+    def watch(verb: str, path: str) -> str | None:
+        if verb == "put" and path.startswith(EXPIRED):
+            in_another_thread(lambda: getattr(repository(repo.uri), kind)("kept").create(old))
+        return "fail" if path.startswith(RUNS) and verb == "put" else None
+
+    def opened(uri: str, options: object, durable: bool) -> Store:
+        return FaultStore(Store(uri.removeprefix("watched://"), durable=False), watch=watch).store
+
+    monkeypatch.setitem(stores._factories, "watched", opened)
+    with pytest.raises(IOFailedError):
+        repository(f"watched://{repo.uri}").gc(dry_run=False)
+    made_older(repo.uri, 5 * DAY)
+    assert repository(repo.uri).gc(dry_run=False).objects == 1
+    assert repository(repo.uri).ref("kept").object("x").reader().read() == b"0"

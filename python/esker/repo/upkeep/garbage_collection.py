@@ -233,7 +233,8 @@ class _Marks:
 
     def add(self, commits: list[Commit], tips: RefTips) -> None:
         """Marks the contents of commits, and the newest dump of refs."""
-        heads = {commit.id for commit in tips.heads.values()}
+        # A collection that died may have noted as expired what a branch or tag was about to lead to.
+        tipped = tips.ids
         sure = led_to(tips, commits)
         # What must be there comes first: a range that is marked is not looked into again.
         for at, commit in enumerate(sorted(commits, key=lambda commit: commit.id not in sure)):
@@ -241,7 +242,7 @@ class _Marks:
                 done = Done(step="marking what commits lead to", parts=at, unit="parts", total=len(commits))
                 self._progress.report(done)
             self.alive()
-            if commit.id in self.expired and commit.id not in heads:
+            if commit.id in self.expired and commit.id not in tipped:
                 continue
             if commit.meta_range_id and self._is_new(commit.meta_range_id):
                 try:
