@@ -269,4 +269,7 @@ def test_a_ref_that_a_collection_missed_which_died_then_keeps_its_content(
         repository(f"watched://{repo.uri}").gc(dry_run=False)
     made_older(repo.uri, 5 * DAY)
     assert repository(repo.uri).gc(dry_run=False).objects == 1
-    assert repository(repo.uri).ref("kept").object("x").reader().read() == b"0"
+    kept = repository(repo.uri).ref("kept").object("x")
+    assert kept.reader().read() == b"0"
+    Path(repo.uri, kept.stat().physical_address).unlink()
+    assert any(kept.stat().physical_address in found for found in repository(repo.uri).fsck())

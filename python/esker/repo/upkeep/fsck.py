@@ -70,7 +70,7 @@ class _Contents:
         # First what is there, so that what is put meanwhile is not missed.
         tips = RefTips(core)
         sure = led_to(tips, kept)
-        expired = expired_ids(core.store) - {head.id for head in tips.heads.values()}
+        expired = expired_ids(core.store) - tips.ids
         for at, commit in enumerate(kept):
             if self._progress is not None:
                 done = Done(step="checking what commits hold", parts=at, unit="parts", total=len(kept))
