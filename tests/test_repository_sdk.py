@@ -364,6 +364,9 @@ def test_a_history_is_cut_where_the_server_would_cut_it(lake: Repository) -> Non
     assert told(amount=4, limit=True, max_amount=3) == told(max_amount=3) == ["c5", "c4", "c3"]
     after = next(iter(main.log())).id
     assert told(after=after, max_amount=2) == ["c4", "c3"]
+    assert told(after=after[:12], max_amount=2) == told(after="main", max_amount=2) == ["c4", "c3"]
+    with pytest.raises(NotFoundError):
+        told(after="nothing")
     assert told(since=datetime.fromtimestamp(1_000_000_003, UTC)) == ["c5", "c4"]
     assert told(stop_at="main~2") == ["c5", "c4", "c3"]
     assert told(stop_at="main~3", prefixes=["p0/"]) == ["c4", "c2"]

@@ -121,7 +121,7 @@ class Reference:
 
         Args:
             max_amount: At most so many.
-            after: A commit's id: only those that come after it in this order.
+            after: A ref: only commits that come after its commit in this order.
             objects: Only commits that changed one of these paths, against their first parent.
             prefixes: The same for what paths start with.
             first_parent: Only the first parent of each commit.
@@ -134,8 +134,9 @@ class Reference:
             max_amount = amount if max_amount is None else min(amount, max_amount)
         oldest = since.timestamp() if since else None
         commits = self._core.commits.log(self.get_commit().id, first_parent=first_parent, since=oldest)
-        if after is not None:
-            commits = islice(dropwhile(lambda commit: commit.id != after, commits), 1, None)
+        if after:
+            first = self._core.resolve(after).id
+            commits = islice(dropwhile(lambda commit: commit.id != first, commits), 1, None)
         if stop_at:
             commits = _until(commits, self._core.resolve(stop_at).id)
         if objects or prefixes:

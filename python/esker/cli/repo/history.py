@@ -25,7 +25,7 @@ def add_commands(commands: Commands) -> None:
     log.add_argument("--prefix", action="append", help="only those that changed paths that start so")
     log.add_argument("--first-parent", action="store_true", help="of merges, only the branch that was merged into")
     log.add_argument("--since", metavar="TIME", help="only commits made after it, as in 2026-07-01T12:00+02:00 (UTC)")
-    log.add_argument("--after", metavar="COMMIT", help="only those that come after a commit's id in this order")
+    log.add_argument("--after", metavar="REF", help="only those that come after its commit in this order")
     log.add_argument("--stop-at", metavar="REF", help="the last that is told")
     log.add_argument("--graph", action="store_true", help="draw who came from whom")
     commands.add("show", "What a commit says.", show, "URI", "[REF]")
