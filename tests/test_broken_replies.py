@@ -6,6 +6,7 @@ done what was asked: a writer is told so, and not that the outcome is unknown.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator
 
 import lance
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import esker
+from esker._native.graveler import SortedNames
 from esker._native.store import Store
 from esker.delta import DeltaTable, write_deltalake
 from esker.exceptions import CommitStateUnknownError, IOFailedError, UnsupportedError
@@ -48,7 +50,17 @@ READS: dict[str, Callable[[Store], object]] = {
     "list_paths": lambda store: store.list_paths("f/"),
     "list_folders": lambda store: store.list_folders(),
     "list_first": lambda store: store.list_first("f/", 1),
+    "list_batches": lambda store: _rows_in_batches(store),
 }
+
+
+def _rows_in_batches(store: Store) -> list[tuple[str, int, str, int | None]]:
+    with tempfile.TemporaryDirectory() as folder:
+        names, none = (SortedNames(folder, name, memory_bytes=1000) for name in "ab")
+        listed = store.list_batches("f/")
+        while names.add_batch(listed):
+            pass
+        return names.without(none).next_rows(10)
 
 
 @pytest.mark.parametrize("times", [1, 2])

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::{StreamExt, TryStreamExt};
+use futures::{stream, StreamExt, TryStreamExt};
 use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
@@ -58,6 +58,7 @@ impl Default for ObjectOptions {
 }
 
 /// A store over an `object_store` implementation, below a prefix of it.
+#[derive(Clone)]
 pub struct ObjectAdapter {
     uri: String,
     prefix: String,
@@ -197,6 +198,28 @@ impl ObjectAdapter {
                 Ok(page) => return Ok(page),
                 Err(error) if tries < TRIES && outcome::is_broken_listing(&error) => pause(tries).await,
                 Err(error) => return Err(self.fail(prefix, "list", error)),
+            }
+        }
+    }
+
+    /// The objects of the next page of a listing, and where it goes on.
+    async fn next_batch(
+        (store, prefix, token): (Self, String, Option<Option<String>>),
+    ) -> Result<Option<(Vec<ObjectMeta>, (Self, String, Option<Option<String>>))>> {
+        let (Some(pages), Some(mut token)) = (&store.pages, token) else {
+            return Ok(None);
+        };
+        let wanted = format!("{}{prefix}", store.prefix);
+        loop {
+            let page = store
+                .page(pages, &prefix, &wanted, (Some(LISTED_AT_ONCE.min(1000)), token))
+                .await?;
+            let objects = page.result.objects.into_iter();
+            let found: Vec<_> = objects.filter_map(|meta| described(&store.prefix, meta)).collect();
+            token = page.page_token;
+            if !found.is_empty() || token.is_none() {
+                let next = token.map(Some);
+                return Ok((!found.is_empty()).then_some((found, (store, prefix, next))));
             }
         }
     }
@@ -395,6 +418,10 @@ impl Store for ObjectAdapter {
     async fn list_batches(&self, prefix: &str) -> Result<ListedBatches> {
         check_folder(prefix)?;
         let folder = Path::parse(format!("{}{prefix}", self.prefix)).map_err(|error| self.invalid(prefix, &error))?;
+        if self.pages.is_some() {
+            let start = (self.clone(), prefix.to_owned(), Some(None));
+            return Ok(stream::try_unfold(start, Self::next_batch).boxed());
+        }
         self.stats.add_list();
         let (below, shown, secrets) = (self.prefix.clone(), self.full(prefix), Arc::clone(&self.secrets));
         let pages = self.inner.list(Some(&folder)).try_chunks(LISTED_AT_ONCE);

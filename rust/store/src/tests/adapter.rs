@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream};
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
 use object_store::memory::InMemory;
 use object_store::path::Path;
@@ -18,7 +18,7 @@ use object_store::{
 
 use super::conformance::{paths, put};
 use crate::object::{ObjectAdapter, ObjectOptions};
-use crate::{block_on, PutOutcome, StoreRef};
+use crate::{block_on, PutOutcome, Store, StoreRef};
 
 /// A store that loses the reply of each put while a flag is set, and that serves no suffix ranges.
 #[derive(Debug, Default)]
@@ -322,6 +322,63 @@ fn test_the_first_paths_are_one_page_unless_the_store_lists_out_of_order() {
         (whole.paths, whole.complete),
         (vec!["v/1".to_owned(), "v/2".into()], true)
     );
+}
+
+/// An object store of twenty objects, the replies to whose listings break off at times.
+#[derive(Debug)]
+struct BrokenPages {
+    /// Of which page, and how often.
+    broken: (usize, AtomicUsize),
+}
+
+#[async_trait]
+impl PaginatedListStore for BrokenPages {
+    async fn list_paginated(&self, _: Option<&str>, opts: PaginatedListOptions) -> Result<PaginatedListResult> {
+        let start = opts.page_token.map_or(0, |token| token.parse().unwrap());
+        let (page, left) = &self.broken;
+        if start == *page && left.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_ok() {
+            return Err(Error::Generic {
+                store: "pages",
+                source: "Error getting list response body: connection reset".into(),
+            });
+        }
+        let end = (start + opts.max_keys.unwrap()).min(20);
+        // A page may be empty though there is more.
+        let shown = if start == 0 { 0..0 } else { start..end };
+        let described = |n: usize| object_store::ObjectMeta {
+            location: Path::from(format!("t/v/{n:02}")),
+            last_modified: Default::default(),
+            size: 1,
+            e_tag: None,
+            version: None,
+        };
+        Ok(PaginatedListResult {
+            result: ListResult {
+                common_prefixes: Vec::new(),
+                objects: shown.map(described).collect(),
+            },
+            page_token: (end < 20).then(|| end.to_string()),
+        })
+    }
+}
+
+#[test]
+fn test_a_page_of_a_listing_in_batches_that_breaks_off_is_asked_for_again() {
+    let listed = |page: usize, times: usize| {
+        let pages = BrokenPages {
+            broken: (page, AtomicUsize::new(times)),
+        };
+        let store = ObjectAdapter::new("pages://b", Arc::new(InMemory::new()), "t", ObjectOptions::default()).unwrap();
+        let store = store.with_pages(Arc::new(pages), true);
+        block_on(async { store.list_batches("v/").await?.try_collect::<Vec<_>>().await })
+    };
+    for page in [0, 7, 14] {
+        let batches = listed(page, 2).unwrap();
+        assert_eq!(batches.len(), 2);
+        let found: Vec<String> = batches.concat().into_iter().map(|meta| meta.path).collect();
+        assert_eq!(found, (7..20).map(|n| format!("v/{n:02}")).collect::<Vec<_>>());
+        assert_eq!(listed(page, usize::MAX).unwrap_err().kind(), "io");
+    }
 }
 
 #[test]
