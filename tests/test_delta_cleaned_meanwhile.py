@@ -13,7 +13,7 @@ import pytest
 
 from esker.delta import DeltaTable, write_deltalake
 from esker.delta.log.target import WriteTarget
-from esker.exceptions import NotFoundError
+from esker.exceptions import CommitConflictError, NotFoundError
 from tests.delta_rows import rows
 from tests.test_delta_delete import read_by_theirs
 
@@ -97,3 +97,18 @@ def test_a_checkpoint_of_a_version_that_another_checkpoint_has_by_now_is_written
     clean(tmp_path)
     stale.create_checkpoint()
     assert sorted(read_by_theirs(tmp_path)["id"].to_pylist()) == [1, 2]
+
+
+def test_a_change_beside_an_entry_that_is_gone_is_told_to_start_anew(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1, 2]}), configuration=NONE_KEPT)
+    stale = DeltaTable(tmp_path)
+    append(tmp_path, 3)
+    append(tmp_path, 4)
+    DeltaTable(tmp_path).create_checkpoint()
+    (tmp_path / "_delta_log" / f"{1:020}.json").unlink()
+    with pytest.raises(
+        CommitConflictError,
+        match="version 1 of .*a clean-up has removed the entry that another writer committed.*open the table again",
+    ):
+        stale.update({"id": "id + 100"}, predicate="id < 3")
+    assert sorted(DeltaTable(tmp_path).to_pyarrow_table()["id"].to_pylist()) == [1, 2, 3, 4]

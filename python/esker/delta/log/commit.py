@@ -518,10 +518,13 @@ class DeltaCommit:
         advice = "run it again on the newest version" if retryable else "look at that version before you write again"
         if isinstance(change, CommitActions) and self._read.has_read(change.removes):
             advice += " (a concurrent transaction deleted data this operation read)"
+        which = f"by the {theirs} that"
+        if self._why is ConflictReason.UNKNOWN:
+            which, advice = "that", "open the table again and run it on what it is by now"
         return CommitConflictError(
-            f"commit conflict for version {change.version} of {self._uri}: {self._why.value} by the {theirs} that "
-            f"another writer committed after version {self.read_version}, which our {self._operation} was computed "
-            f"from; nothing of ours is visible, {advice}",
+            f"commit conflict for version {change.version} of {self._uri}: {self._why.value} {which} another writer "
+            f"committed after version {self.read_version}, which our {self._operation} was computed from; nothing of "
+            f"ours is visible, {advice}",
             uri=self._uri,
             operation=self._operation,
             version=self.read_version,
