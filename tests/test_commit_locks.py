@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+import errno
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,10 @@ import lance
 import pytest
 
 import esker
+from esker._native.fault import FaultStore
+from esker._native.store import Store
 from esker.exceptions import CommitStateUnknownError, InvalidArgumentError
+from esker.store import stores
 from tests.test_commit_outcomes import _rows, _seed
 
 
@@ -76,3 +80,50 @@ def test_a_lock_that_fails_after_a_lost_race_is_told_of(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="lock of version 3.*lost it"):
         assert esker.write_dataset(_rows(50, 1), uri, mode="append", commit_lock=lock).version == 4
     assert calls == [3, 4]
+
+
+Lock = Callable[[int], AbstractContextManager[None]]
+
+
+def _granted_once() -> Lock:
+    calls: list[int] = []
+
+    def lock(version: int) -> nullcontext[None]:
+        calls.append(version)
+        if len(calls) > 1:
+            raise TimeoutError("somebody holds it")
+        return nullcontext()
+
+    return lock
+
+
+@contextmanager
+def _stays(version: int) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise PermissionError(errno.EACCES, "the lock's file stays") from error
+
+
+@pytest.mark.parametrize("lock", [_granted_once(), _stays], ids=["not granted again", "not released"])
+def test_a_lock_that_fails_beside_a_lost_put_does_not_decide_its_outcome(
+    lock: Lock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A put without a reply may arrive when its writer has given up: the files that it names stay."""
+    uri = str(tmp_path / "t")
+    _seed(uri)
+    monkeypatch.setitem(stores._factories, "fault", lambda *_: FaultStore(Store(uri), "", watch=watch).store)
+    sent: list[str] = []
+
+    def watch(verb: str, path: str) -> str | None:
+        if verb.startswith("put") and path.startswith("_versions/"):
+            sent.append(path)
+            return "fail"
+        return None
+
+    table = esker.dataset(f"fault://{uri}")
+    files = len(list(Path(uri, "data").iterdir()))
+    with pytest.raises(CommitStateUnknownError, match="find_transaction"):
+        esker.write_dataset(_rows(50, 1), table, mode="append", commit_lock=lock)
+    assert sent
+    assert len(list(Path(uri, "data").iterdir())) == files + 1

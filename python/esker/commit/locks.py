@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 from ..exceptions import InvalidArgumentError
 from .protocol import CommitLock, NothingPut
@@ -15,7 +15,8 @@ def held(lock: CommitLock | None, version: int, unreleased: dict[int, Exception]
     """Holds a lock while the version is put.
 
     A lock that cannot be released after a put undoes nothing: the error goes to `unreleased`. One that swallows errors
-    hides none.
+    hides none, and one that fails over the error of a put does not take its place: that error alone tells what is known
+    of the put.
 
     Raises:
         NothingPut: It was not granted.
@@ -43,7 +44,8 @@ def held(lock: CommitLock | None, version: int, unreleased: dict[int, Exception]
     try:
         yield
     except BaseException:
-        granted.__exit__(*sys.exc_info())
+        with suppress(Exception):
+            granted.__exit__(*sys.exc_info())
         raise
     try:
         granted.__exit__(None, None, None)

@@ -269,11 +269,11 @@ class _Race:
             landed = change.put(version, data)
             failure, is_refused = None, False
         except NothingPut as refusal:
-            self._not_at(version)
+            self._not_sent(version)
             raise refusal.reason from None
         except (InvalidArgumentError, UnsupportedError):
             # The store refused the operation as such: nothing was written.
-            self._not_at(version)
+            self._not_sent(version)
             raise
         except Exception as error:
             landed, failure = False, error
@@ -305,6 +305,11 @@ class _Race:
         self._staged.was_shown = True
         self._not_at(version)
         return False
+
+    def _not_sent(self, version: int) -> None:
+        """Notes that a put of `version` sent nothing. What an earlier one sent may still arrive."""
+        if version not in self._unanswered:
+            self._not_at(version)
 
     def _not_at(self, version: int) -> None:
         """Notes that the object of `version` is not ours, and never will be."""
