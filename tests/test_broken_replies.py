@@ -18,6 +18,7 @@ from esker._native.graveler import SortedNames
 from esker._native.store import Store
 from esker.delta import DeltaTable, write_deltalake
 from esker.exceptions import CommitStateUnknownError, IOFailedError, UnsupportedError
+from esker.repo import Repository
 from tests.samples import people
 from tests.servers import S3Server
 from tests.servers.faulty import FaultyProxy, Rule
@@ -122,6 +123,39 @@ def test_who_may_not_write_is_told_so(table: str, proxy: FaultyProxy, options: d
         assert set(proxy.hits()) == {"refuse PUT"}
     assert store.list_paths("data/") == before
     assert esker.dataset(table, storage_options=s3.storage_options).version == 1
+
+
+def test_whose_keys_expire_at_a_commit_is_told_so(
+    table: str, proxy: FaultyProxy, options: dict[str, str], s3: S3Server
+) -> None:
+    """From the put on the store denies everything, the look after the put as well."""
+    delta, lake = f"{table}-delta", f"{table}-lake"
+    write_deltalake(delta, people(3), storage_options=s3.storage_options)
+    Repository.create(lake, storage_options=s3.storage_options)
+    store = Store(table, storage_options=s3.storage_options)
+    before = store.list_paths("data/")
+    dataset = esker.dataset(table, storage_options=options)
+    log = DeltaTable(delta, storage_options=options)
+    main = Repository(lake, storage_options=options).branch("main")
+    main.object("x").upload(b"x")
+    writes: dict[str, Callable[[], object]] = {
+        "_versions/": lambda: dataset.insert(people(1, start=50)),
+        "_refs/tags": lambda: dataset.tags.create("a", 1),
+        "-clone/_versions/": lambda: dataset.shallow_clone(f"{table}-clone", 1),
+        "_delta_log/": lambda: write_deltalake(log, people(1, start=50), mode="append"),
+        "refs/heads/main": lambda: main.commit("with keys that expire"),
+    }
+    for match, write in writes.items():
+        proxy.plan(Rule("expire", "PUT", match, status=403))
+        with pytest.raises(IOFailedError, match="permission denied") as raised:
+            write()
+        assert not isinstance(raised.value, CommitStateUnknownError), match
+        assert proxy.hits()[0] == "expire PUT"
+    assert esker.dataset(table, storage_options=s3.storage_options).version == 1
+    # With the keys what nobody refers to could not be deleted, either.
+    assert len(store.list_paths("data/")) == len(before) + 1
+    proxy.plan()
+    assert main.commit("with new keys").get_commit().message == "with new keys"
 
 
 def test_a_refusal_after_a_reply_that_was_lost_is_in_doubt(

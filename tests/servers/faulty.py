@@ -26,9 +26,10 @@ class Rule:
 
     Args:
         action: "drop" hands the request on and closes the connection in place of the reply; "lose" closes it before the
-            request reaches the store; "refuse" answers `status` and hands nothing on; "mask" hands the request on and
-            answers `status` in place of the reply; "delay" waits `seconds` before the reply; "cut" closes the
-            connection amid the reply's body; "whole" asks the store for the whole object in place of a range.
+            request reaches the store; "refuse" answers `status` and hands nothing on; "expire" does so with all that
+            follow, too; "mask" hands the request on and answers `status` in place of the reply; "delay" waits `seconds`
+            before the reply; "cut" closes the connection amid the reply's body; "whole" asks the store for the whole
+            object in place of a range.
         method: PUT, GET, HEAD, POST, DELETE; LIST for a GET that lists; empty for all.
         match: Part of the path and query, decoded.
         times: How many requests it applies to.

@@ -48,6 +48,9 @@ class Faults:
             return
         if rule["action"] == "lose":
             flow.kill()
+        elif rule["action"] == "expire":
+            self.rules.insert(0, {**rule, "action": "refuse", "method": "", "match": "", "times": 1 << 30, "skip": 0})
+            flow.response = _no(rule["status"])
         elif rule["action"] == "refuse":
             flow.response = _no(rule["status"])
         elif rule["action"] == "whole":

@@ -287,6 +287,9 @@ class _Race:
         try:
             there = change.write_id_at(version)
         except Exception as error:
+            if not is_refused:
+                # What is there may be ours.
+                self._unanswered.add(version)
             return False, failure or error
         if there in self._own:
             return self._is_in_history(version), failure

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from .._native import table as native
 from .._native.store import Store, path_at_home
+from ..commit.certain import is_denied
 from ..commit.loop import follow, is_refusal
 from ..exceptions import AlreadyExistsError, CommitStateUnknownError, InvalidArgumentError, NotFoundError
 from ..store.branch_places import check_no_branch_belongs
@@ -111,7 +112,7 @@ def _put(log: LanceLog, made: native.Manifest, transaction: str) -> bool:
     except CommitStateUnknownError:
         raise
     except OSError as error:
-        is_ours, is_known = None, False
+        is_ours, is_known = None, is_denied(log.uri, error)
         with suppress(OSError):
             is_ours, is_known = _is_ours(log, version, transaction), True
         if is_ours is not None:

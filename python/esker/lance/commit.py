@@ -323,7 +323,7 @@ class LanceCommit:
             self._staged = False
             self._stage()
             return False
-        with held(self._lock, version, self.unreleased), nothing_put_on_error(self.log.store):
+        with nothing_put_on_error(self.log.store), held(self._lock, version, self.unreleased):
             landed = self.log.put(version, self._scheme, data, locked=self._lock is not None, change=self)
         if not landed:
             self._known = max(self._known, version)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 
+from ...commit.certain import is_denied
 from ...commit.loop import is_refusal
 from ...commit.protocol import CommitLock
 from ...exceptions import CommitStateUnknownError, EskerError, IOFailedError, NotFoundError, UnsupportedError
@@ -37,7 +38,7 @@ def put_new(log: LanceLog, path: str, data: bytes, *, lock: CommitLock | None = 
                 if put_under_lock(log.store, path, data):
                     return True
     except OSError as error:
-        found, is_known = None, False
+        found, is_known = None, is_denied(log.uri, error)
         with suppress(OSError):
             found, is_known = _read(log, path), True
         if found is not None:
@@ -68,7 +69,7 @@ def put_over(log: LanceLog, path: str, data: bytes) -> None:
     try:
         log.store.put(path, data)
     except OSError as error:
-        is_known = False
+        is_known = is_denied(log.uri, error)
         with suppress(OSError):
             if _read(log, path) == data:
                 return
@@ -119,7 +120,7 @@ def delete_ref(log: LanceLog, path: str) -> None:
     try:
         log.store.delete(path)
     except OSError as error:
-        is_known = False
+        is_known = is_denied(log.uri, error)
         with suppress(OSError):
             if _read(log, path) is None:
                 return

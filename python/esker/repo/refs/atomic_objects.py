@@ -18,6 +18,7 @@ import re
 import uuid
 
 from ..._native.store import ObjectMeta, Store
+from ...commit.certain import is_denied
 from ...commit.external import ExternalManifestStore, ManifestEntry
 from ...exceptions import CommitStateUnknownError, CorruptFileError, NotFoundError, UnsupportedError
 from .clock import collecting_time, elapsed_s, moment
@@ -47,6 +48,11 @@ class AtomicObjects:
     def is_lent(self) -> bool:
         """Whether an external manifest store lends put-if-absent."""
         return self._external is not None
+
+    def has_denied(self, error: Exception) -> bool:
+        """Whether the error of a put says that the store denied it, which so has no effect. Where an external store
+        lends it, the put is several steps, and the error does not say which."""
+        return self._external is None and is_denied(self._store.uri, error)
 
     def refuse(self, uri: str) -> None:
         """Refuses all puts to names that may be taken, since the external store that decides is not at hand."""

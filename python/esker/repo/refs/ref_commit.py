@@ -98,7 +98,12 @@ class RefCommit:
             # Before the put: one that fails may have landed nevertheless.
             self.has_several |= self._put_last not in (None, self.entry)
             self._put_last = self.entry
-            landed = self._log.put(version, data)
+            try:
+                landed = self._log.put(version, data)
+            except OSError as error:
+                if self._log.store.has_denied(error):
+                    raise self._nothing_put(error) from error
+                raise
             if landed or self._log.held_up == held_up:
                 self.tried += 1
                 return landed
