@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import secrets
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,14 @@ import pyarrow as pa
 import pytest
 
 import esker
-from esker.commit.external import DynamoDBManifestStore, PostgresManifestStore, RedisManifestStore
+from esker.commit.external import (
+    DynamoDBManifestStore,
+    ManifestEntry,
+    PostgresManifestStore,
+    RedisManifestStore,
+    SqliteManifestStore,
+)
+from esker.exceptions import CommitStateUnknownError
 from tests.external import Cutting
 
 # What the request looks like on the line that puts a new entry, and the one that puts the final path.
@@ -45,3 +53,33 @@ def test_a_lost_reply_is_read_back(kind: str, step: int, uri: str, request: pyte
         again = esker.dataset(uri, manifest_store=store)
         assert again.to_table()["id"].to_pylist() == [1, 2]
         assert store.get(uri, 1).path.endswith("/18446744073709551614.manifest")
+
+
+class _Expires(SqliteManifestStore):
+    """Gives no reply to the put of version 2, denies the look after it, and is down from then on."""
+
+    denied = False
+
+    def put_if_not_exists(self, base_uri: str, version: int, path: str, size: int, e_tag: str | None = None) -> bool:
+        if version == 2:
+            raise TimeoutError("no reply")
+        return super().put_if_not_exists(base_uri, version, path, size, e_tag)
+
+    def get(self, base_uri: str, version: int) -> ManifestEntry | None:
+        if version == 2 and not self.denied:
+            self.denied = True
+            raise PermissionError(errno.EACCES, "the keys have expired")
+        return super().get(base_uri, version)
+
+    def get_latest(self, base_uri: str) -> ManifestEntry | None:
+        if self.denied:
+            raise TimeoutError("down")
+        return super().get_latest(base_uri)
+
+
+def test_a_denied_look_after_a_lost_reply_is_no_refusal(uri: str, tmp_path: Path) -> None:
+    """The put may still arrive: the files that it names stay."""
+    dataset = esker.write_dataset(pa.table({"id": [1]}), uri, manifest_store=_Expires(tmp_path / "manifests.db"))
+    with pytest.raises(CommitStateUnknownError, match="find_transaction"):
+        esker.write_dataset(pa.table({"id": [2]}), dataset, mode="append")
+    assert len(list(Path(uri, "data").iterdir())) == 2

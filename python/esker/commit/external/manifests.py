@@ -138,7 +138,11 @@ class ExternalManifests:
             landed, failure = False, error
         if not landed:
             # Read back: after a lost reply, or a retry inside the client, the entry may be ours.
-            entry = self._get(version)
+            try:
+                entry = self._get(version)
+            except OSError as error:
+                # That it could not be read, or might not be, tells nothing of the put.
+                raise failure or error from error
             if entry is None:
                 raise failure or IOFailedError(
                     f"the external manifest store refused manifest {version} of {self._uri}, but has no entry of it; "
