@@ -11,6 +11,13 @@ use crate::error::StoreError;
 /// The system's code for what a user may not do (`EACCES`): writers take it to say that nothing was done.
 const DENIED: i32 = 13;
 
+/// What S3 answers, with a status of 400, to the token of a session that has ended: a denial that `object_store` takes for a generic error.
+const ENDED_SESSIONS: [&str; 3] = [
+    "<Code>ExpiredToken<",
+    "<Code>InvalidToken<",
+    "<Code>TokenRefreshRequired<",
+];
+
 /// Longer texts of a store's reply are cut to this many bytes.
 const LONGEST: usize = 400;
 
@@ -45,7 +52,7 @@ pub(super) fn sort_error(path: String, doing: &str, error: Error, secrets: &Secr
         Error::NotImplemented { operation, implementer } => {
             StoreError::unsupported(path, format!("cannot {doing}: {implementer} has no {operation}"))
         }
-        Error::Unauthenticated { .. } => {
+        _ if matches!(error, Error::Unauthenticated { .. }) || is_of_ended_session(&text) => {
             let message = format!("cannot {doing}: not signed in; check the credentials ({})", why());
             denied(path, message, &text)
         }
@@ -68,6 +75,11 @@ pub(super) fn sort_error(path: String, doing: &str, error: Error, secrets: &Secr
         // The source is not kept: printing it would show what is cut out here.
         _ => StoreError::io(path, format!("cannot {doing}: {}", why())),
     }
+}
+
+/// Whether a reply says that the session of the credentials has ended.
+fn is_of_ended_session(text: &str) -> bool {
+    ENDED_SESSIONS.iter().any(|code| text.contains(code))
 }
 
 /// The error of a request that the store did not allow. It has had no effect, unless an earlier try had one whose reply was an error.
@@ -159,7 +171,7 @@ pub(super) fn is_ambiguous(error: &Error) -> bool {
 
 /// Whether an idempotent request should be retried: `object_store` does not retry all of them.
 pub(super) fn is_worth_another_try(error: &Error) -> bool {
-    matches!(error, Error::Generic { .. })
+    matches!(error, Error::Generic { .. }) && !is_of_ended_session(&error.to_string())
 }
 
 /// Whether the reply to a listing broke off: `object_store` does not send such a request again.
@@ -218,6 +230,17 @@ mod tests {
             source: format!(", after 1 retries, max_retries: 10 - {}", text("403 Forbidden")).into(),
         };
         assert_eq!(sort("create", denied_later).os_code(), None);
+        let expired = Error::Generic {
+            store: "S3",
+            source: "status code: 400 Bad Request: <Error><Code>ExpiredToken</Code></Error>".into(),
+        };
+        assert!(!is_worth_another_try(&expired));
+        let error = sort("create", expired);
+        assert_eq!((error.kind(), error.os_code()), ("io", Some(13)), "{error}");
+        assert!(
+            error.message().contains("check the credentials (400 ExpiredToken)"),
+            "{error}"
+        );
         let leased = Error::Precondition {
             path: "x".into(),
             source: text("412 Precondition Failed").into(),
