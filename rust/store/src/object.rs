@@ -5,7 +5,7 @@ mod writer;
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -23,6 +23,9 @@ use crate::store::{FirstPaths, ListedBatches, ObjectMeta, ObjectWriter, PutOutco
 
 /// How often an idempotent request is sent that `object_store` itself does not retry.
 const TRIES: usize = 4;
+
+/// A read whose replies broke off for longer is not begun again: `object_store` has asked for the rest all the while.
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// The most objects that one request deletes: S3's limit. For stores with a lower one, `object_store` sends more requests.
 const MOST_DELETED: usize = 1000;
@@ -148,7 +151,7 @@ impl ObjectAdapter {
     /// The bytes of an object or of a range of it, and the object's size. Where a reply breaks off, `object_store` asks for the rest; but
     /// the object may be another one by then, or gone, or the store answers with more than that: then all is read again.
     async fn read(&self, path: &str, location: &Path, range: Option<GetRange>) -> Result<(Bytes, u64)> {
-        let mut tries = 0;
+        let (mut tries, started) = (0, Instant::now());
         loop {
             tries += 1;
             let options = GetOptions::new().with_range(range.clone());
@@ -170,7 +173,7 @@ impl ObjectAdapter {
                 }
                 Err(error) => self.fail(path, "read", error),
             };
-            if tries >= TRIES {
+            if tries >= TRIES || started.elapsed() > PATIENCE {
                 return Err(error);
             }
             pause(tries).await;
@@ -311,7 +314,7 @@ impl Store for ObjectAdapter {
                 Ok(Tail { bytes, size })
             }
             // Not every store serves suffix ranges, and some refuse them for an empty object.
-            Err(object_store::Error::NotSupported { .. } | object_store::Error::Generic { .. }) => {
+            Err(error) if outcome::may_be_of_range(&error) => {
                 let size = self.head(path).await?.size;
                 self.tail_of(path, nbytes, size).await
             }

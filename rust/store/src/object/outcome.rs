@@ -84,7 +84,7 @@ fn is_of_ended_session(text: &str) -> bool {
 
 /// The error of a request that the store did not allow. It has had no effect, unless an earlier try had one whose reply was an error.
 fn denied(path: String, message: String, text: &str) -> StoreError {
-    let is_first_try = !text.contains(" retries, max_retries: ");
+    let is_first_try = !was_sent_again(text);
     StoreError::Io {
         path,
         message,
@@ -169,9 +169,27 @@ pub(super) fn is_ambiguous(error: &Error) -> bool {
     )
 }
 
-/// Whether an idempotent request should be retried: `object_store` does not retry all of them.
+/// Whether an idempotent request should be retried: `object_store` does not retry all of them. What it has sent again until it gave up is
+/// not: a store that is down would be waited for several times as long as the options say.
 pub(super) fn is_worth_another_try(error: &Error) -> bool {
-    matches!(error, Error::Generic { .. }) && !is_of_ended_session(&error.to_string())
+    let text = error.to_string();
+    matches!(error, Error::Generic { .. }) && !is_of_ended_session(&text) && !has_given_up(&text)
+}
+
+/// Whether a store may have answered so to a range that it does not serve.
+pub(super) fn may_be_of_range(error: &Error) -> bool {
+    matches!(error, Error::NotSupported { .. } | Error::Generic { .. }) && !has_given_up(&error.to_string())
+}
+
+/// Whether `object_store` has sent a request again before it ended in this error.
+fn was_sent_again(text: &str) -> bool {
+    text.contains(" retries, max_retries: ")
+}
+
+/// Whether it has done so until it gave up. A refusal, whose status is 4xx, ends its tries early.
+fn has_given_up(text: &str) -> bool {
+    let is_refused = text.contains("status code: 4") && !text.contains("status code: 429");
+    was_sent_again(text) && !is_refused
 }
 
 /// Whether the reply to a listing broke off: `object_store` does not send such a request again.
@@ -235,6 +253,18 @@ mod tests {
             source: "status code: 400 Bad Request: <Error><Code>ExpiredToken</Code></Error>".into(),
         };
         assert!(!is_worth_another_try(&expired));
+        let down = |after: &str| Error::Generic {
+            store: "S3",
+            source: format!("Error performing GET http://h/b in 1s{after} - status code: 500").into(),
+        };
+        assert!(is_worth_another_try(&down("")) && may_be_of_range(&down("")));
+        let given_up = down(", after 10 retries, max_retries: 10, retry_timeout: 180s ");
+        assert!(!is_worth_another_try(&given_up) && !may_be_of_range(&given_up));
+        let refused = Error::Generic {
+            store: "S3",
+            source: ", after 1 retries, max_retries: 10 - status code: 416".into(),
+        };
+        assert!(may_be_of_range(&refused));
         let error = sort("create", expired);
         assert_eq!((error.kind(), error.os_code()), ("io", Some(13)), "{error}");
         assert!(
