@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import deltalake
 import lance
+import pyarrow as pa
 import pytest
 
 import esker
+from esker.delta import DeltaTable, write_deltalake
 from tests.samples import people
 
 NAMES = [
@@ -72,3 +75,16 @@ def test_the_home_folder_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("HOME", str(tmp_path))
     esker.write_dataset(people(3), "~/table.lance")
     assert os.listdir(tmp_path) == ["table.lance"]
+
+
+@pytest.mark.parametrize("name", ["with space", "100%", "ünï", "plus+and&x=1"])
+def test_a_delta_table_is_read_and_changed_by_the_uri_of_its_folder(name: str, tmp_path: Path) -> None:
+    """A URI is percent-encoded, and the folder is not."""
+    folder = tmp_path / name
+    write_deltalake(folder.as_uri(), pa.table({"id": [1, 2, 3]}))
+    table = DeltaTable(folder.as_uri())
+    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == [1, 2, 3]
+    table.delete("id = 2")
+    assert {Path(uri).parent for uri in table.file_uris()} == {folder}
+    theirs = deltalake.DeltaTable(folder.as_uri()).to_pyarrow_table()
+    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == sorted(theirs["id"].to_pylist()) == [1, 3]

@@ -24,7 +24,10 @@ pub struct TableRoot {
 impl TableRoot {
     /// The root of a table at a URI or a local path.
     pub fn new(uri: &str) -> Self {
-        let mut prefix = canonical_absolute(uri).unwrap_or_else(|| uri.to_owned());
+        // A path of the file system names its folders as they are; its URI is encoded, as paths in the log are.
+        let is_file = scheme_of(uri).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file"));
+        let uri = if is_file { decode_path(uri) } else { uri.into() };
+        let mut prefix = canonical_absolute(&uri).unwrap_or_else(|| uri.into_owned());
         while prefix.ends_with('/') {
             prefix.pop();
         }
@@ -195,6 +198,14 @@ mod tests {
         assert_eq!(root.canonical("file:/x/y"), root.canonical("/x/y"));
         assert_eq!(root.place("a b/c"), "/root/my t/a b/c");
         assert_eq!(root.place("/x/y"), "/x/y");
+    }
+
+    #[test]
+    fn test_a_root_is_the_same_by_its_uri() {
+        let root = TableRoot::new("file:///root/my%20t/");
+        assert_eq!(root, TableRoot::new("/root/my t"));
+        assert_eq!(root, TableRoot::new(root.prefix()));
+        assert_eq!(TableRoot::new("/root/100%25").prefix(), "/root/100%25/");
     }
 
     #[test]
