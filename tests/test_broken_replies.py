@@ -99,6 +99,17 @@ def test_an_append_lands_once_though_a_listing_breaks_off_and_a_reply_is_lost(
     assert (found.version, sorted(found.to_table()["id"].to_pylist())) == (2, list(range(15)))
 
 
+def test_a_tag_is_made_though_the_listing_after_it_breaks_off(
+    table: str, proxy: FaultyProxy, options: dict[str, str], s3: S3Server
+) -> None:
+    esker.write_dataset(people(5, start=10), table, mode="append", storage_options=s3.storage_options)
+    dataset = esker.dataset(table, storage_options=options)
+    proxy.plan(Rule("cut", "LIST"))
+    dataset.tags.create("first", 1)
+    assert proxy.hits() == ["cut LIST"]
+    assert lance.dataset(table, version="first", storage_options=s3.storage_options).count_rows() == 10
+
+
 def test_who_may_not_write_is_told_so(table: str, proxy: FaultyProxy, options: dict[str, str], s3: S3Server) -> None:
     delta = f"{table}-delta"
     write_deltalake(delta, people(3), storage_options=s3.storage_options)

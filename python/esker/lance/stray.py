@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from .._native.store import Store
 from .._native.table import Manifest, parse_manifest_name
-from ..exceptions import NotFoundError
+from ..exceptions import IOFailedError, NotFoundError
 from ..store.staging import StagingStore
 from ..store.stores import is_behind_network
 from .log import VERSIONS, LanceLog, NamingScheme, files_of, is_detached
@@ -104,7 +104,11 @@ def _looked_up(log: LanceLog, version: int, scheme: NamingScheme) -> tuple[int |
 def _listed(log: LanceLog, version: int) -> tuple[int | None, int | None, int] | None:
     """The same from the first names of a listing, which sorts V2 names of new versions first; None if they do not
     tell."""
-    batch = log.store.list_batches(VERSIONS).next_batch()
+    try:
+        batch = log.store.list_batches(VERSIONS).next_batch()
+    except IOFailedError:
+        # Of a listing in batches no page is asked for again.
+        return None
     if batch is None:
         return None
     import pyarrow as pa
