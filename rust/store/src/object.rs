@@ -68,8 +68,10 @@ pub struct ObjectAdapter {
     inner: Arc<dyn ObjectStore>,
     options: ObjectOptions,
     stats: Arc<StatsCounters>,
-    /// For listings by the page, where the store lists in byte order.
+    /// For listings by the page.
     pages: Option<Arc<dyn PaginatedListStore>>,
+    /// Whether the store lists in byte order, and by what is no whole folder.
+    is_ordered: bool,
     secrets: Arc<Secrets>,
 }
 
@@ -103,14 +105,20 @@ impl ObjectAdapter {
             options,
             stats: Arc::default(),
             pages: None,
+            is_ordered: false,
             secrets: Arc::default(),
         })
     }
 
-    /// Adds listings by the page from the same store; they are used only if it is `ordered`.
+    /// Adds listings by the page from the same store; of first paths, and of those that start alike, only if it is `ordered`.
     pub(crate) fn with_pages(mut self, pages: Arc<dyn PaginatedListStore>, ordered: bool) -> Self {
-        self.pages = ordered.then_some(pages);
+        self.pages = Some(pages);
+        self.is_ordered = ordered;
         self
+    }
+
+    fn ordered_pages(&self) -> Option<&Arc<dyn PaginatedListStore>> {
+        self.pages.as_ref().filter(|_| self.is_ordered)
     }
 
     /// Adds secrets that messages must not show.
@@ -459,7 +467,7 @@ impl Store for ObjectAdapter {
 
     async fn list_first(&self, prefix: &str, count: usize) -> Result<FirstPaths> {
         check_folder(prefix)?;
-        if let Some(pages) = &self.pages {
+        if let Some(pages) = self.ordered_pages() {
             let wanted = format!("{}{prefix}", self.prefix);
             let page = self.page(pages, prefix, &wanted, (Some(count), None)).await?;
             let objects = page.result.objects.into_iter();
@@ -481,7 +489,7 @@ impl Store for ObjectAdapter {
     async fn list_starting(&self, prefix: &str, start: &str) -> Result<Vec<String>> {
         check_folder(prefix)?;
         let wanted = format!("{}{prefix}{start}", self.prefix);
-        let Some(pages) = &self.pages else {
+        let Some(pages) = self.ordered_pages() else {
             let mut found = self.list_paths(prefix).await?;
             found.retain(|path| path.strip_prefix(prefix).is_some_and(|name| name.starts_with(start)));
             return Ok(found);

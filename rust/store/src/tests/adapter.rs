@@ -364,20 +364,20 @@ impl PaginatedListStore for BrokenPages {
 
 #[test]
 fn test_a_page_of_a_listing_in_batches_that_breaks_off_is_asked_for_again() {
-    let listed = |page: usize, times: usize| {
+    let listed = |page: usize, times: usize, ordered: bool| {
         let pages = BrokenPages {
             broken: (page, AtomicUsize::new(times)),
         };
         let store = ObjectAdapter::new("pages://b", Arc::new(InMemory::new()), "t", ObjectOptions::default()).unwrap();
-        let store = store.with_pages(Arc::new(pages), true);
+        let store = store.with_pages(Arc::new(pages), ordered);
         block_on(async { store.list_batches("v/").await?.try_collect::<Vec<_>>().await })
     };
-    for page in [0, 7, 14] {
-        let batches = listed(page, 2).unwrap();
+    for (page, ordered) in [(0, true), (7, true), (14, false)] {
+        let batches = listed(page, 2, ordered).unwrap();
         assert_eq!(batches.len(), 2);
         let found: Vec<String> = batches.concat().into_iter().map(|meta| meta.path).collect();
         assert_eq!(found, (7..20).map(|n| format!("v/{n:02}")).collect::<Vec<_>>());
-        assert_eq!(listed(page, usize::MAX).unwrap_err().kind(), "io");
+        assert_eq!(listed(page, usize::MAX, ordered).unwrap_err().kind(), "io");
     }
 }
 
