@@ -160,6 +160,35 @@ def test_every_type_is_printed(uri: str, run: Run) -> None:
     assert run("head", uri)
 
 
+@pytest.mark.parametrize(
+    ("type_", "value", "text"),
+    [
+        (pa.timestamp("s"), 2**62, "<value out of range: 4611686018427387904>"),
+        (pa.timestamp("us", "Europe/Paris"), 2**62, "17036-07-06 14:00:27.387904Z"),
+        (pa.timestamp("us", "Nowhere/Else"), 1, "1970-01-01 00:00:00.000001Z"),
+        (pa.date32(), 10**6, "4707-11-29"),
+        (pa.date32(), 2**31 - 1, "<value out of range: 2147483647>"),
+        (pa.duration("s"), 2**63 - 1, "9223372036854775807 s"),
+        (pa.time64("ns"), 1, "00:00:00.000000001"),
+        (pa.timestamp("ns"), 1, "1970-01-01T00:00:00.000000001"),
+    ],
+)
+def test_times_that_python_cannot_hold_are_printed(
+    type_: pa.DataType, value: int, text: str, uri: str, run: Run
+) -> None:
+    times = (
+        pa.array([value, None], pa.int64()).cast(pa.int32() if pa.types.is_date32(type_) else pa.int64()).view(type_)
+    )
+    structs = pa.StructArray.from_arrays([times], ["t"])
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 1], pa.int32()), times)
+    maps = pa.MapArray.from_arrays(pa.array([0, 1, 1], pa.int32()), pa.array(["k", "l"]), times)
+    esker.write_dataset(pa.table({"t": times, "s": structs, "l": lists, "m": maps}), uri)
+    first, second = _json(run, "head", uri)
+    assert first == {"t": text, "s": {"t": text}, "l": [text], "m": [["k", text]]}
+    assert second == {"t": None, "s": {"t": None}, "l": [], "m": []}
+    assert text.replace("T", " ") in run("head", uri, "--columns", "t")
+
+
 def test_inspect_shows_what_a_file_holds_where(table: str, run: Run) -> None:
     path = next(str(item) for item in Path(table, "data").iterdir())
     found = _json(run, "inspect", path)

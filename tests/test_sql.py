@@ -354,6 +354,14 @@ def test_the_command_prints_the_result(table: str, capsys: pytest.CaptureFixture
     assert "error: query 'SELEC'" in capsys.readouterr().err
 
 
+def test_the_command_prints_all_columns_of_one_name(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    query = "SELECT x.id, y.id FROM dataset x JOIN dataset y ON x.id + 1 = y.id WHERE x.id = 4"
+    assert main(["sql", table, query, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"id": 4, "id_1": 5}]
+    assert main(["sql", table, query]) == 0
+    assert "id_1" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("text", ["s", "l", "CAST(NULL AS STRING)", "'a b'", "concat(s, ' b')"])
 def test_words_are_found_as_pylance_finds_them(text: str, tokens: str) -> None:
     asked = ["NULL", "arrow_cast('a', 'LargeUtf8')", *("'" + it.replace("'", "''") + "'" for it in ASKED)]

@@ -7,6 +7,7 @@ from argparse import Namespace
 import pyarrow as pa
 
 from ..progress import byte_count
+from .cells import unique_names, values_of
 from .output import Output, cell_text
 from .tables import open_table
 
@@ -34,15 +35,18 @@ def sql(options: Namespace, output: Output) -> None:
 
 
 def _print(output: Output, table: pa.Table, title: str) -> None:
+    names = unique_names(table.column_names)
+    values = list(zip(*map(values_of, table.columns), strict=True))
     if output.as_json:
-        output.json(table.to_pylist())
+        output.json([dict(zip(names, row, strict=True)) for row in values])
         return
-    headers = [(f"{field.name}\n{field.type}", _is_number(field.type)) for field in table.schema]
-    rows = [[cell_text(value) for value in row.values()] for row in table.to_pylist()]
+    types = [field.type for field in table.schema]
+    headers = [(f"{name}\n{type_}", _is_number(type_)) for name, type_ in zip(names, types, strict=True)]
+    rows = [[cell_text(value) for value in row] for row in values]
     if output.fits(headers, rows):
         output.table(title, headers, rows)
     else:
-        output.records(title, table.column_names, rows)
+        output.records(title, names, rows)
 
 
 def count(options: Namespace, output: Output) -> None:
