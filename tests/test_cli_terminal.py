@@ -144,3 +144,24 @@ def test_a_command_on_another_kind_of_table_says_what_is_there(tmp_path: Path, r
 def test_the_package_runs_as_the_command() -> None:
     done = subprocess.run([sys.executable, "-m", "esker", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == f"esker {esker.__version__}"
+
+
+@pytest.mark.parametrize("how", [(), ("--json",)])
+def test_a_reader_that_closes_the_pipe_is_no_error(how: tuple[str, ...], uri: str) -> None:
+    esker.write_dataset(pa.table({"n": range(100)}), uri)
+    theirs, ours = os.pipe()
+    os.close(theirs)
+    done = subprocess.run([sys.executable, "-m", "esker", "head", uri, *how], stdout=ours, stderr=subprocess.PIPE)
+    os.close(ours)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="has no disk that is always full")
+@pytest.mark.parametrize("command", [("count",), ("head",), ("head", "--json")])
+def test_a_full_disk_is_one_line_and_a_code(command: tuple[str, ...], uri: str) -> None:
+    esker.write_dataset(pa.table({"n": range(100)}), uri)
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "esker", *command, uri], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert (done.returncode, done.stderr) == (1, "error: [Errno 28] No space left on device\n")

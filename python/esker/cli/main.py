@@ -46,6 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output, such as `head`, has closed the pipe.
         sys.stderr.close()
         return 0
+    except OSError as error:
+        # The disk that our output goes to is full, or a file of the user's own cannot be read.
+        print(f"error: {printable(str(error))}", file=sys.stderr)
+        return 1
     return 0
 
 

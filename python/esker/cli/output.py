@@ -125,8 +125,14 @@ class Output:
             from rich.console import Console
         except ImportError as error:
             raise UnsupportedError('printing for people needs rich: pip install "esker[cli]", or use --json') from error
+
+        class Piped(Console):
+            def on_broken_pipe(self) -> None:
+                # Whoever runs the command says what a closed pipe means; rich would leave with 1.
+                raise
+
         # A pipe has no width: lines are cut for terminals only.
-        return Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+        return Piped(width=None if sys.stdout.isatty() else 160, highlight=False)
 
 
 def size_text(size: int | None) -> str:
