@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -243,6 +244,28 @@ def test_threads_may_share_a_writer_and_a_reader(tmp_path: Path) -> None:
             thread.join()
     reader = LanceFileReader(tmp_path / "f.lance")
     assert sorted(reader.read_all().to_table()["id"].to_pylist()) == list(range(800))
+
+
+def test_threads_whose_first_batch_says_the_schema_lose_no_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # All first batches come while the file is being opened.
+    opening = LanceFileWriter._open
+
+    def slow(writer: LanceFileWriter, schema: pa.Schema) -> Any:
+        time.sleep(0.05)
+        return opening(writer, schema)
+
+    monkeypatch.setattr(LanceFileWriter, "_open", slow)
+    writer = LanceFileWriter(tmp_path / "f.lance")
+    parts = [pa.table({"id": range(i * 100, i * 100 + 100)}) for i in range(4)]
+    threads = [threading.Thread(target=writer.write_batch, args=(part,)) for part in parts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert writer.close() == 400
+    assert sorted(LanceFileReader(tmp_path / "f.lance").read_all().to_table()["id"].to_pylist()) == list(range(400))
 
 
 def test_versions_are_named_as_in_pylance_and_the_unstable_one_is_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from threading import Lock
 from types import TracebackType
 from typing import Any
 
@@ -102,6 +103,8 @@ class LanceFileWriter:
         self._writer: FileWriter | None = None
         self._metadata: dict[str, str] = {}
         self._buffers = 0
+        # Threads may share a writer: the first batch opens the file, and one call closes it.
+        self._turn = Lock()
         self.closed = False
         self.size_bytes: int | None = None
         if schema is not None:
@@ -121,7 +124,8 @@ class LanceFileWriter:
         else:
             raise TypeError(f"expected a pyarrow.RecordBatch or pyarrow.Table, found {type(batch).__name__}")
         batches = [stored_batch(part) for part in batches]
-        writer = self._writer or self._open(batch.schema)
+        with self._turn:
+            writer = self._writer or self._open(batch.schema)
         assert self._schema is not None
         for part in pa.RecordBatchReader.from_stream(rebased(_Conformed(batches, self._schema))):
             writer.write_batch(part)
@@ -133,11 +137,12 @@ class LanceFileWriter:
             key: The key.
             value: Its value, which replaces an earlier one.
         """
-        self._check_open()
-        if self._writer is None:
-            self._metadata[key] = value
-        else:
-            self._writer.add_schema_metadata(key, value)
+        with self._turn:
+            self._check_open()
+            if self._writer is None:
+                self._metadata[key] = value
+            else:
+                self._writer.add_schema_metadata(key, value)
 
     def add_global_buffer(self, data: bytes) -> int:
         """Adds a global buffer: bytes that belong to no column. `LanceFileReader.read_global_buffer` returns them.
@@ -165,9 +170,10 @@ class LanceFileWriter:
         Raises:
             InvalidArgumentError: There is neither a schema nor a batch.
         """
-        if self.closed:
-            return None
-        self.closed = True
+        with self._turn:
+            if self.closed:
+                return None
+            self.closed = True
         if self._writer is None:
             raise InvalidArgumentError(
                 "Schema is unknown and file cannot be created: give schema= or write a batch before the file is closed"
