@@ -165,3 +165,16 @@ def test_a_full_disk_is_one_line_and_a_code(command: tuple[str, ...], uri: str) 
             [sys.executable, "-m", "esker", *command, uri], stdout=full, stderr=subprocess.PIPE, text=True
         )
     assert (done.returncode, done.stderr) == (1, "error: [Errno 28] No space left on device\n")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8"])
+def test_characters_that_an_output_lacks_are_escaped(encoding: str, uri: str) -> None:
+    esker.write_dataset(pa.table({"name": ["Zoë 😀"]}), uri)
+
+    def printed(*how: str) -> str:
+        command = [sys.executable, "-m", "esker", "head", uri, *how]
+        environment = {**os.environ, "PYTHONIOENCODING": encoding}
+        return subprocess.run(command, env=environment, capture_output=True, check=True).stdout.decode(encoding)
+
+    assert json.loads(printed("--json")) == [{"name": "Zoë 😀"}]
+    assert ("😀" if encoding == "utf-8" else "\\U0001f600") in printed()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import get_args
 
 from .. import __version__
@@ -31,6 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Example:
         `main(["count", "flights.lance", "--filter", "delay > 60"])`
     """
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A terminal or a log in another encoding than UTF-8 may lack characters of a table.
+        sys.stdout.reconfigure(errors="backslashreplace")
     options = _parser().parse_args(arguments)
     output = Output(as_json=options.json)
     try:

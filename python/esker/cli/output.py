@@ -44,7 +44,9 @@ class Output:
 
     def json(self, value: Any) -> None:
         """Prints a value as JSON: times as ISO 8601, bytes as base64, and NaN and infinities as texts."""
-        text = json.dumps(without_nan(value), default=_plain, ensure_ascii=False, allow_nan=False)
+        # An output that cannot write a character gets its escape.
+        escapes = not (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+        text = json.dumps(without_nan(value), default=_plain, ensure_ascii=escapes, allow_nan=False)
         print(printable_json(text))
 
     def line(self, text: str) -> None:
