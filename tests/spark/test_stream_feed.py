@@ -112,6 +112,12 @@ def test_filters_and_columns_of_a_feed(uri: str) -> None:
     assert Query(uri, readChangeFeed="true", **options).rows() == rows
 
 
+def test_a_filter_of_a_feed_may_end_in_a_comment(uri: str) -> None:
+    first = 1 if Path(uri, "_versions").exists() else 0
+    query = Query(uri, readChangeFeed="true", startingVersion=first, filter="id = 2 -- the one that is updated")
+    assert _told(query.rows(), first) == [row for row in EXPECTED if row[2] == 2]
+
+
 def test_an_overwrite_deletes_and_inserts(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     esker.write_dataset(ids(0, 2), uri)

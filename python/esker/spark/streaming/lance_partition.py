@@ -268,7 +268,8 @@ class ChangedRows(InputPartition):  # type: ignore[misc, unused-ignore]
         names = _read_names(reading, columns, in_scan)
         zone = None
         if reading.options.filter is not None and in_scan:
-            sql = f"({sql}) AND ({reading.options.filter})"
+            # A comment at the end of the filter must not reach over the parenthesis behind it.
+            sql = f"({sql}) AND ({reading.options.filter}\n)"
             zone = reading.zone(after.described_schema)
         for batch in self._of_fragment(after, columns.there(names) or [ROW_ID], sql, zone).to_batches():
             yield _named(batch, columns, names), in_scan
