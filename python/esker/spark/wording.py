@@ -21,6 +21,7 @@ WORDING = (
     ("try again or raise max_retries", "run the write again"),
     ("try again or raise max_commit_retries", "run the write again"),
     (", or write the rows with write_dataset(..., allow_null_loss=True), which loses them", ""),
+    ("read fewer rows at a time", "read fewer rows at a time (the option rowsPerPartition)"),
     ("data_storage_version", "dataStorageVersion"),
     ("storage_options", "the option storageOptions"),
     (
