@@ -211,7 +211,7 @@ def plan_slices(fragments: list[FragmentSize], options: ReadOptions) -> list[Sli
         >>> from esker.spark.reader import plan_slices
         >>> from esker.spark.table import FragmentSize
         >>> small = [FragmentSize(number, 10, 400) for number in range(3)]
-        >>> plan_slices(small, ReadOptions())[0].slices
+        >>> plan_slices(small, ReadOptions(parallelism=1))[0].slices
         ((0, 0, None), (1, 0, None), (2, 0, None))
     """
     sizes = [fragment.size_bytes or 0 for fragment in fragments]
