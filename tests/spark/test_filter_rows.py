@@ -213,6 +213,15 @@ def test_texts_of_a_delta_table_that_a_filter_takes_otherwise_than_spark(
         ("cast(p AS int) = 1", [1], [0, 1]),
         ("floor(p) = 1", [0, 1], [0, 1]),
         ("sqrt(d) > 0", [0], [0, 1]),
+        ("cast(p AS decimal(10, 1)) = 1.3", [], [0]),
+        ("p % 0.3 = 0.05", [], [0]),
+        ("0.1 + 0.2 = 0.3", [], [0, 1, 2]),
+        ("p / 3 = 0.416666", [0], []),
+        ("p / 3 = 0.416667", [], [0]),
+        ("extract(second FROM ts + interval '1.5' second) = 1", [0], []),
+        ("date_part('second', ts + interval '1.5' second) = 1.5", [], [0]),
+        ("left(s, -1) = 'ab'", [2], []),
+        ("left(s, -1) = ''", [], [0, 2]),
     ],
 )
 def test_functions_that_mean_otherwise_than_in_spark_are_those_of_the_guide(
