@@ -20,11 +20,13 @@ from pyspark.sql import types as T
 
 import esker.spark
 from esker.delta import DeltaTable
+from esker.delta.read.session_zone import clock_in_zone, leaps_in_zone
 from esker.exceptions import InvalidArgumentError, NotFoundError
 from esker.spark import EskerSource
 from esker.spark.delta_reader import DeltaReader
 from esker.spark.reader import EskerReader
 from esker.spark.session_settings import machine_zone, session_zone
+from esker.spark.spelling import spelled_sql
 from esker.spark.zoned_filter import whatever_the_zone
 from tests.spark.conftest import load, save
 from tests.spark.jobs import batches, planned, read, staged, wrote
@@ -45,6 +47,9 @@ FILTERS: dict[str, Model] = {
     ),
     "ts BETWEEN '2024-07-01' AND '2024-07-02'": lambda t: dt.datetime(2024, 7, 1) <= t.replace(tzinfo=None) <= MIDNIGHT,
     "ts >= timestamp '2024-07-02 00:00:00Z'": lambda t: t >= MIDNIGHT.replace(tzinfo=dt.UTC),
+    "k >= 0 -- it's midnight\n AND ts >= timestamp '2024-07-02 00:00:00Z'": lambda t: (
+        t >= MIDNIGHT.replace(tzinfo=dt.UTC)
+    ),
     "ts >= '2024-07-02T00:00:00+02:00'": lambda t: t >= dt.datetime(2024, 7, 1, 22, tzinfo=dt.UTC),
     "ts >= date '2024-07-02' AND k > 0": lambda t: t.replace(tzinfo=None) >= MIDNIGHT,
     "cast(ts AS date) = date '2024-07-01'": lambda t: t.date() == dt.date(2024, 7, 1),
@@ -254,6 +259,19 @@ def test_what_is_compared_with_the_clock_leaves_out_no_file_before_the_zone_is_k
     ):
         assert [str(each) for each in whatever_the_zone(sql, schema)] == ["k = 1"], sql
     assert whatever_the_zone("day >= current_date() OR k = 1", schema) == []
+
+
+def test_an_apostrophe_in_a_comment_hides_no_time_that_follows() -> None:
+    columns = pa.schema({"t": pa.timestamp("us", "UTC"), "s": pa.string()})
+    noon = dt.datetime(2024, 7, 1, 12, tzinfo=dt.UTC)
+    for comment in ("-- it's\n", "/* it's */"):
+        told = clock_in_zone(f"s <> 'b' {comment} AND t < now() AND s = 'a'", columns.names, "UTC", noon)
+        assert "now()" not in told
+        told = leaps_in_zone(f"s <> 'b' {comment} AND t < '2024-03-31 02:30:00' AND s = 'a'", columns, "Europe/Berlin")
+        assert "02:30" not in told, "Berlin's clocks leap over it"
+        assert spelled_sql(f"s <> 'b' {comment} AND T IS NULL AND S = 'a'", columns.names).endswith(
+            "t IS NULL AND s = 'a'"
+        )
 
 
 def test_an_empty_replacement_in_an_unfed_and_a_fed_table_takes_whole_files(tmp_path: Path) -> None:

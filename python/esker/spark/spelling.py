@@ -9,7 +9,8 @@ from collections.abc import Sequence
 __all__ = ["list_of_names", "spelled_as", "spelled_sql"]
 
 _WORDS = re.compile(
-    r"'(?:[^']|'')*'"
+    r"--[^\n]*|/\*[\s\S]*?\*/"
+    r"|'(?:[^']|'')*'"
     r'|"(?P<quoted>(?:[^"]|"")*)"'
     r"|`(?P<ticked>(?:[^`]|``)+)`"
     r"|(?P<dotted>\.\s*)?(?P<word>[A-Za-z_][A-Za-z0-9_]*)(?P<called>\s*\()?"
@@ -54,7 +55,8 @@ def spelled_as(found: Sequence[str], known: Sequence[str]) -> list[str]:
 def spelled_sql(sql: str, known: Sequence[str], *, quotes_names: bool = False) -> str:
     """A filter with the names of its columns in the spelling of a table.
 
-    Texts, names of functions and fields of structs stay as they are, and so do words that fit no column or several.
+    Texts, comments, names of functions and fields of structs stay as they are, and so do words that fit no column or
+    several.
 
     Args:
         sql: The filter.

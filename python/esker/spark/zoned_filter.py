@@ -36,7 +36,8 @@ _CLOCK = pa.schema({"_esker_now": pa.timestamp("us", "UTC"), "_esker_today": pa.
 """Columns in place of the clock, which no table has."""
 _LENGTH = len("2024-07-01 12:00:00.000000")
 _TIME = re.compile(
-    r"(?P<skipped>'(?:[^']|'')*'|`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\")"
+    # An apostrophe in a comment begins no text.
+    r"(?P<skipped>--[^\n]*|/\*[\s\S]*?\*/|'(?:[^']|'')*'|`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\")"
     r"|\btimestamp\s*(?P<text>'(?:[^']|'')*')",
     re.IGNORECASE,
 )

@@ -24,7 +24,9 @@ _CALLED = {"now", "getdate", "today", "curdate"}
 """Those that are functions with parentheses only."""
 _TEXT = r"'(?P<{}>(?:[^']|'')*)'"
 _CLOCK = re.compile(
-    rf"(?<![\w.])timestamp\s*{_TEXT.format('moment')}"
+    # An apostrophe in a comment begins no text.
+    r"--[^\n]*|/\*[\s\S]*?\*/"
+    rf"|(?<![\w.])timestamp\s*{_TEXT.format('moment')}"
     rf"|(?<![\w.])(?:try_)?cast\s*\(\s*{_TEXT.format('cast')}\s+as\s+timestamp\s*\)"
     rf"|(?<![\w.])to_timestamp\s*\(\s*{_TEXT.format('called')}\s*\)"
     rf"|{_TEXT.format('typed')}\s*::\s*timestamp\b"
