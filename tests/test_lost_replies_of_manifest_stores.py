@@ -20,6 +20,7 @@ from esker.commit.external import (
 )
 from esker.exceptions import CommitStateUnknownError
 from tests.external import Cutting
+from tests.servers import S3Server
 
 # What the request looks like on the line that puts a new entry, and the one that puts the final path.
 MARKERS = {
@@ -83,3 +84,28 @@ def test_a_denied_look_after_a_lost_reply_is_no_refusal(uri: str, tmp_path: Path
     with pytest.raises(CommitStateUnknownError, match="find_transaction"):
         esker.write_dataset(pa.table({"id": [2]}), dataset, mode="append")
     assert len(list(Path(uri, "data").iterdir())) == 2
+
+
+class _Lands(_Expires):
+    """Has put version 2 when its client, which got no reply, sends the put again, and denies each look after it."""
+
+    def put_if_not_exists(self, base_uri: str, version: int, path: str, size: int, e_tag: str | None = None) -> bool:
+        done = SqliteManifestStore.put_if_not_exists(self, base_uri, version, path, size, e_tag)
+        return done and version != 2
+
+    def get(self, base_uri: str, version: int) -> ManifestEntry | None:
+        if version == 2:
+            self.denied = True
+            raise PermissionError(errno.EACCES, "the keys have expired")
+        return super().get(base_uri, version)
+
+
+def test_a_denied_look_at_an_entry_that_is_there_is_no_refusal(s3: S3Server, tmp_path: Path) -> None:
+    """It may be ours, as here: the files that it names stay."""
+    uri, database = f"s3://{s3.bucket()}/t", tmp_path / "manifests.db"
+    options = s3.storage_options
+    dataset = esker.write_dataset(pa.table({"id": [1]}), uri, storage_options=options, manifest_store=_Lands(database))
+    with pytest.raises(CommitStateUnknownError, match="find_transaction"):
+        esker.write_dataset(pa.table({"id": [2]}), dataset, mode="append")
+    found = esker.dataset(uri, storage_options=options, manifest_store=SqliteManifestStore(database))
+    assert found.to_table()["id"].to_pylist() == [1, 2]

@@ -106,13 +106,17 @@ def _put(log: LanceLog, made: native.Manifest, transaction: str) -> bool:
             where a put may land after an error that is no refusal.
     """
     version = made.version
+    is_there = False
     try:
+        if log.put(version, "V2", made.encode()):
+            return True
         # A retry within the store finds what its own first attempt has put.
-        return log.put(version, "V2", made.encode()) or _is_ours(log, version, transaction) is True
+        is_there = True
+        return _is_ours(log, version, transaction) is True
     except CommitStateUnknownError:
         raise
     except OSError as error:
-        is_ours, is_known = None, is_denied(log.uri, error)
+        is_ours, is_known = None, not is_there and is_denied(log.uri, error)
         with suppress(OSError):
             is_ours, is_known = _is_ours(log, version, transaction), True
         if is_ours is not None:

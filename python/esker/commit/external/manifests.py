@@ -141,8 +141,13 @@ class ExternalManifests:
             try:
                 entry = self._get(version)
             except OSError as error:
-                # That it could not be read, or might not be, tells nothing of the put.
-                raise failure or error from error
+                # That it could not be read, or might not be, tells nothing of the put: a refused one may be ours, too.
+                raise failure or IOFailedError(
+                    f"the external manifest store has an entry of manifest {version} of {self._uri}, which could not "
+                    f"be read: {error}; look whether it is ours",
+                    uri=self._uri,
+                    version=version,
+                ) from error
             if entry is None:
                 raise failure or IOFailedError(
                     f"the external manifest store refused manifest {version} of {self._uri}, but has no entry of it; "

@@ -38,7 +38,8 @@ def put_new(log: LanceLog, path: str, data: bytes, *, lock: CommitLock | None = 
                 if put_under_lock(log.store, path, data):
                     return True
     except OSError as error:
-        found, is_known = None, is_denied(log.uri, error)
+        # The error may be that of the lock's release.
+        found, is_known = None, lock is None and is_denied(log.uri, error)
         with suppress(OSError):
             found, is_known = _read(log, path), True
         if found is not None:
