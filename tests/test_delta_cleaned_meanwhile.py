@@ -108,7 +108,7 @@ def test_a_change_beside_an_entry_that_is_gone_is_told_to_start_anew(tmp_path: P
     (tmp_path / "_delta_log" / f"{1:020}.json").unlink()
     with pytest.raises(
         CommitConflictError,
-        match="version 1 of .*a clean-up has removed the entry that another writer committed.*open the table again",
+        match="version 1 of .*the entry is there no more that another writer committed.*open the table again",
     ):
         stale.update({"id": "id + 100"}, predicate="id < 3")
     assert sorted(DeltaTable(tmp_path).to_pyarrow_table()["id"].to_pylist()) == [1, 2, 3, 4]

@@ -52,7 +52,7 @@ class ConflictReason(Enum):
     CONCURRENT_APPEND = "files were added that ours would have read"
     CONCURRENT_DELETE_READ = "files were removed that ours had read"
     CONCURRENT_DELETE_DELETE = "files were removed that ours removes"
-    UNKNOWN = "a clean-up has removed the entry"
+    UNKNOWN = "the entry is there no more"
 
 
 @dataclass(frozen=True)
