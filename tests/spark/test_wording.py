@@ -158,3 +158,10 @@ def test_what_a_worker_raises_is_esker_s_again_for_the_user() -> None:
     for other in (*strangers, "esker.__main__.Error: x", "nothing of ours"):
         with pytest.raises(RuntimeError, match=other), as_raised_by_esker():
             raise RuntimeError(other)
+
+
+def test_values_that_are_too_large_for_a_batch_name_the_option_that_helps() -> None:
+    said = "the values of one batch hold 9 bytes; read fewer rows at a time or use a large_ type"
+    told = "read fewer rows at a time .the option rowsPerPartition. or use"
+    with pytest.raises(InvalidArgumentError, match=told), in_words_of_spark():
+        raise InvalidArgumentError(said)

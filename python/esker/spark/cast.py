@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from esker.arrow.batches import cut_to_bytes
 from esker.arrow.nested import is_list_like, mask_of
 from esker.arrow.picking import taken
 from esker.exceptions import InvalidArgumentError, SchemaMismatchError
@@ -25,8 +24,6 @@ __all__ = ["cast_batch", "exchanged"]
 
 _EXCHANGED_ROWS = 32 * 1024
 """Batches of 8k to 64k rows go through Spark fastest."""
-_EXCHANGED_BYTES = 64 * 1024 * 1024
-"""Spark holds each batch outside of its heap, twice while it copies it."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +106,8 @@ def exchanged(batch: pa.RecordBatch, schema: pa.Schema, *, truncate: bool) -> It
         [32768, 7232]
     """
     made = cast_batch(batch, schema, truncate=truncate)
-    parts = (made.slice(first, _EXCHANGED_ROWS) for first in range(0, made.num_rows, _EXCHANGED_ROWS))
-    yield from cut_to_bytes(parts, _EXCHANGED_BYTES)
+    for first in range(0, made.num_rows, _EXCHANGED_ROWS):
+        yield made.slice(first, _EXCHANGED_ROWS)
 
 
 def _cast_field(array: pa.Array, field: pa.Field, column: str, how: _How) -> pa.Array:

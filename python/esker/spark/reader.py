@@ -17,7 +17,6 @@ from pyspark.sql.types import StructType
 
 from esker.exceptions import InvalidArgumentError
 from esker.lance.scan.scan import Scan
-from esker.spark.batch_rows import BATCH_BYTES, batch_rows
 from esker.spark.cast import exchanged
 from esker.spark.matching import check_read, renamed
 from esker.spark.options import ReadOptions, TableAddress
@@ -35,6 +34,7 @@ __all__ = ["EskerReader", "SliceScan", "lance_version", "plan_slices", "read_sch
 
 # Functions get larger batches than Spark; wide rows are bounded by their bytes.
 _BATCH_ROWS = 128 * 1024
+_BATCH_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,6 @@ class SliceScan:
 
     def _scans(self, table: PinnedTable, part: SlicePartition, names: list[str]) -> Iterator[Scan]:
         zone = session_zone(self.options.timezone, self.driver_zone)
-        # A filter may read any column.
-        most = batch_rows(part.batch_rows, table.schema, names if self.options.filter is None else None)
         # Whole fragments are one scan, which reads ahead from one into the next.
         for is_whole, group in groupby(part.slices, lambda each: each[2] is None):
             slices = list(group)
@@ -104,7 +102,7 @@ class SliceScan:
                     clock=self.clock,
                     fragment_ids=fragment_ids,
                     rows=rows,
-                    batch_rows=most,
+                    batch_rows=part.batch_rows,
                 )
 
 
@@ -250,4 +248,4 @@ def _slices(fragment: FragmentSize, max_rows: int, max_bytes: int) -> Iterator[_
 def _batch_rows(group: Iterable[_Slice]) -> int:
     """Rows of a batch: as many as go through Spark well, but less where they are wide."""
     widest = max(part.size / max(part.rows, 1) for part in group)
-    return int(max(64, min(_BATCH_ROWS, BATCH_BYTES / max(widest, 1e-9))))
+    return int(max(64, min(_BATCH_ROWS, _BATCH_BYTES / max(widest, 1e-9))))

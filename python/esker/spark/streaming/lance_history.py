@@ -34,7 +34,6 @@ from esker.lance.scan.options import ScanOptions
 from esker.lance.scan.scan import Scan
 from esker.lance.system_columns import ROW_ADDRESS, SYSTEM_COLUMNS
 from esker.lance.version import TableVersion
-from esker.spark.batch_rows import BATCH_BYTES
 from esker.spark.options import TableAddress
 from esker.spark.streaming.column_lineage import ColumnLineage
 from esker.spark.streaming.history import (
@@ -63,6 +62,7 @@ _TOUCHED = {
 _SEEN = 2
 """How many versions are kept as they were seen last, beside that up to which the stream has read."""
 _BATCH_ROWS = 32 * 1024
+_BATCH_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class _FragmentPiece(Piece):
         read, rows = self.reading.options, last - first
         size = self.size * rows // max(self.length, 1)
         count = max(-(-rows // read.rows_per_partition), min(rows, -(-size // read.bytes_per_partition)), 1)
-        batch_rows = max(64, min(_BATCH_ROWS, BATCH_BYTES * self.length // max(self.size, 1)))
+        batch_rows = max(64, min(_BATCH_ROWS, _BATCH_BYTES * self.length // max(self.size, 1)))
         return [
             FragmentRows(
                 self.reading,

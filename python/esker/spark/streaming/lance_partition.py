@@ -33,7 +33,6 @@ from esker.lance.system_columns import (
     with_system_columns,
 )
 from esker.lance.version import TableVersion
-from esker.spark.batch_rows import batch_rows
 from esker.spark.cast import cast_batch
 from esker.spark.options import ReadOptions, TableAddress
 from esker.spark.session_settings import session_zone
@@ -204,11 +203,11 @@ class FragmentRows(InputPartition):  # type: ignore[misc, unused-ignore]
         in_scan = reading.filters_in_scan(columns)
         names = _read_names(reading, columns, in_scan)
         schema = table.described_schema
-        sql, asked = reading.options.filter, columns.there(names) or [ROW_ID]
+        sql = reading.options.filter
         options = ScanOptions(
-            columns=asked,
+            columns=columns.there(names) or [ROW_ID],
             filter=zoned_predicate(sql, schema, reading.zone(schema)) if sql is not None and in_scan else None,
-            batch_size=batch_rows(self.batch_rows, table.schema, asked if sql is None else None),
+            batch_size=self.batch_rows,
             fragment_ids=(self.fragment_id,),
             row_range=(self.start, self.end),
             json_text=True,
