@@ -222,9 +222,8 @@ impl ObjectAdapter {
         };
         let wanted = format!("{}{prefix}", store.prefix);
         loop {
-            let page = store
-                .page(pages, &prefix, &wanted, (Some(LISTED_AT_ONCE.min(1000)), token))
-                .await?;
+            // As many as the store gives at most: a request more costs a round trip.
+            let page = store.page(pages, &prefix, &wanted, (None, token)).await?;
             let objects = page.result.objects.into_iter();
             let found: Vec<_> = objects.filter_map(|meta| described(&store.prefix, meta)).collect();
             token = page.page_token;

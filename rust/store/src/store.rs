@@ -33,7 +33,7 @@ pub struct ObjectMeta {
 /// Listed objects in batches, in no promised order.
 pub type ListedBatches = BoxStream<'static, Result<Vec<ObjectMeta>>>;
 
-/// How many objects a batch of a listing holds. Small in tests, so that most listings take several batches.
+/// How many objects a batch of a listing holds that is no page of the store's. Small in tests, so that most listings take several.
 pub(crate) const LISTED_AT_ONCE: usize = if cfg!(test) { 7 } else { 4096 };
 
 /// The outcome of a put-if-absent.

@@ -342,7 +342,7 @@ impl PaginatedListStore for BrokenPages {
                 source: "Error getting list response body: connection reset".into(),
             });
         }
-        let end = (start + opts.max_keys.unwrap()).min(20);
+        let end = (start + opts.max_keys.unwrap_or(7)).min(20);
         // A page may be empty though there is more.
         let shown = if start == 0 { 0..0 } else { start..end };
         let described = |n: usize| object_store::ObjectMeta {
